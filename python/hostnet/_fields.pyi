@@ -68,13 +68,10 @@ class CcnicCosts(Section):
     28."""
 
 
-class CcnicSpec(Section):
-    """CC-NIC, the interface between host and NIC over coherent memory."""
+class CcnicQuirks(Section):
+    """Details of the implementation of CC-NIC that the interface leaves open."""
     buffer_home: Literal['host'] | Literal['nic']
     """Side in whose memory the buffers lie. The default is 'host'."""
-    buffers: int
-    """Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
-    default is 2048."""
     bulk: int
     """Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32."""
     cache: int | None
@@ -103,54 +100,73 @@ class CcnicSpec(Section):
     large_buffer: str
     """Size of a large buffer, its metadata included: a power of two. A packet of an app of kind 'loopback' that is
     larger than the room behind the metadata takes several buffers with a descriptor each. The default is 4096 B."""
-    layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
-    """Layout of 16-byte descriptors in cache lines. The default is 'grouped'."""
     lazy_release: int
     """Number of receive-ring lines that the host consumes before it clears them. The default is 8."""
     metadata: str
     """Size of the metadata at the start of each buffer: '0 B', '64 B' (the default) or '128 B'. Only the host
     accesses it. The host writes it to allocate a buffer and to receive a packet, and reads it to send, to post or
     to free a buffer."""
-    mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
-    """Action of the NIC on packets from the host: 'loopback' (the default), 'overlay' or 'forward'."""
-    nic: Literal['software'] | Literal['agent']
-    """Implementation of the NIC: threads on cores ('software', the default) or device agents ('agent')."""
     nic_batch: int
     """Maximum number of packets that the NIC takes in a batch. The default is 32."""
-    nic_node: int
-    """Node of the NIC's cores; if this is the tenant's own node, host and NIC share a socket. The default is 0."""
     nic_prefetch: bool
     """Whether the hardware prefetchers of the NIC's cores are on, where the platform has any. The default is
     false."""
-    nic_reads: Literal['payload'] | Literal['header']
-    """Lines of a packet that the NIC reads to send it: 'payload' (all lines, the default), or 'header' for `mode =
-    'forward'`."""
     nic_requests: int | None
     """Maximum number of outstanding requests of each device agent, for `nic = 'agent'`. The default is 64, which is
     assumed."""
-    nic_threads: int | None
-    """Number of the NIC's threads. When absent, there are as many as the tenant has cores ('1-1'). In overlay mode
-    each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In the other modes
-    each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves."""
-    nonsequential: bool
-    """Whether successive allocations from the pool are never adjacent in memory. The default is true."""
     own_ahead: int
     """Number of units ahead for which a producer requests ownership, with `signal = 'inline'`. The default, 0,
     requests none, as in the paper; the library uses 2."""
-    pool: Literal['shared'] | Literal['host']
-    """Sides that manage buffers: 'shared' (both, the default) or 'host' (the host alone)."""
     pool_scope: Literal['port'] | Literal['pair']
     """Threads that share free buffers: 'port' (those of all queue pairs, the default) or 'pair' (those of one queue
     pair)."""
-    preset: Literal['unoptimised'] | None
-    """Named set of interface choices, such as 'unoptimised'; other keys of this table override them. When absent,
-    the defaults of the keys apply."""
     read_ahead: int | None
     """Maximum number of lines of grouped descriptors, including the next line, that a consumer requests while it
     finds successive lines ready. With 0 the consumer waits for each line before it requests another; the library
     uses 6. When absent, the consumer reads ahead as an out-of-order core with branch prediction does, for
     descriptors of any layout. Such a core reads ahead as many polls as fit the reorder buffer together with the
     instructions of a unit, and none beyond the end of the burst."""
+    rx_home: Literal['host'] | Literal['nic']
+    """Side in whose memory the receive rings lie. The default is 'nic'."""
+    small_buffer: str
+    """Size of a small buffer, its metadata included: a power of two. The default is 128 B."""
+    small_share: float
+    """Share of the large buffers that is split into small ones, with `small_buffers`. The default is 0.25."""
+    stack: int
+    """Maximum number of buffers in a thread's stack of either size, with `recycle`. The default is 512."""
+    tx_home: Literal['host'] | Literal['nic']
+    """Side in whose memory the transmit rings lie. The default is 'host'."""
+
+
+class CcnicSpec(Section):
+    """CC-NIC, the interface between host and NIC over coherent memory."""
+    buffers: int
+    """Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
+    default is 2048."""
+    layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
+    """Layout of 16-byte descriptors in cache lines. The default is 'grouped'."""
+    mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
+    """Action of the NIC on packets from the host: 'loopback' (the default), 'overlay' or 'forward'."""
+    nic: Literal['software'] | Literal['agent']
+    """Implementation of the NIC: threads on cores ('software', the default) or device agents ('agent')."""
+    nic_node: int
+    """Node of the NIC's cores; if this is the tenant's own node, host and NIC share a socket. The default is 0."""
+    nic_reads: Literal['payload'] | Literal['header']
+    """Lines of a packet that the NIC reads to send it: 'payload' (all lines, the default), or 'header' for `mode =
+    'forward'`."""
+    nic_threads: int | None
+    """Number of the NIC's threads. When absent, there are as many as the tenant has cores ('1-1'). In overlay mode
+    each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In the other modes
+    each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves."""
+    nonsequential: bool
+    """Whether successive allocations from the pool are never adjacent in memory. The default is true."""
+    pool: Literal['shared'] | Literal['host']
+    """Sides that manage buffers: 'shared' (both, the default) or 'host' (the host alone)."""
+    preset: Literal['unoptimised'] | None
+    """Named set of interface choices, such as 'unoptimised'; other keys of this table override them. When absent,
+    the defaults of the keys apply."""
+    quirks: CcnicQuirks
+    """Details of the implementation that the interface leaves open; scenarios leave them alone."""
     recycle: bool
     """Whether each thread of host and NIC keeps freed buffers on a stack and reuses the most recently freed buffer
     first. The default is true."""
@@ -161,24 +177,14 @@ class CcnicSpec(Section):
     of descriptors, four times this value. The default is 256."""
     rx_batch: int
     """Maximum number of packets that the host takes in a batch. The default is 32."""
-    rx_home: Literal['host'] | Literal['nic']
-    """Side in whose memory the receive rings lie. The default is 'nic'."""
     signal: Literal['inline'] | Literal['register']
     """Mechanism by which a consumer learns of new descriptors: 'inline' (the default) or 'register'."""
-    small_buffer: str
-    """Size of a small buffer, its metadata included: a power of two. The default is 128 B."""
     small_buffers: bool
     """Whether packets that fit `small_buffer` use small buffers. The default is true."""
-    small_share: float
-    """Share of the large buffers that is split into small ones, with `small_buffers`. The default is 0.25."""
-    stack: int
-    """Maximum number of buffers in a thread's stack of either size, with `recycle`. The default is 512."""
     stores: Literal['cached'] | Literal['nontemporal']
     """Kind of stores with which both sides write payload: 'cached' (the default) or 'nontemporal'."""
     tx_batch: int
     """Maximum number of packets that the host sends in a batch. The default is 32."""
-    tx_home: Literal['host'] | Literal['nic']
-    """Side in whose memory the transmit rings lie. The default is 'host'."""
     wake: Literal['polling'] | Literal['event']
     """Mechanism by which the NIC learns that a transmit descriptor is ready: 'polling' (the default) or 'event'."""
 
@@ -235,12 +241,33 @@ class CliqueMapAppSpec(Section):
     """Skew of the keys' popularity: Zipf exponent; 0 is uniform."""
 
 
+class CoreQuirks(Section):
+    """Habits of a core's buffers for misses that processors and simulators differ in."""
+    combining_buffers: int | None
+    """Number of write-combining buffers, each of one line; 1 when absent."""
+    l2_mshrs: int | None
+    """Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only
+    `lfb` and the prefetcher's `credits` limit the L2's misses; where the core follows a NIC's prefetch hints, the
+    sum of both is the limit."""
+    lfb_retry: str
+    """Time after which a miss that found no free line fill buffer takes a buffer that has become free."""
+    lfb_targets: int | None
+    """Number of accesses that one line fill buffer takes. A further access blocks the L1 until the line has
+    arrived, and loads then proceed at one a cycle. When absent, there is no limit."""
+    rob_holds: Literal['misses'] | Literal['all']
+    """Instructions that wait in the reorder buffer of an out-of-order core: 'misses' (the default) or 'all'."""
+    serialise_cycles: int | None
+    """Core cycles that a serialising instruction takes in an out-of-order core after all earlier loads and stores
+    are done and all doorbells are answered: the pipeline empties, and fills again. When absent, such instructions
+    wait for nothing."""
+    taken_branch_cycles: int
+    """Core cycles for which a taken branch leaves the fetch stage without instructions. The default is 0."""
+
+
 class CoreSpec(Section):
     """Specification of the host's cores."""
     clock: str
     """Clock frequency of the core."""
-    combining_buffers: int | None
-    """Number of write-combining buffers, each of one line; 1 when absent."""
     compute_ipc: float
     """Instructions per cycle that code other than line copies sustains. Dependences, branches and instruction fetch
     keep the value below `width`."""
@@ -248,38 +275,23 @@ class CoreSpec(Section):
     """Number of cores of a node; `nodes.cores` has precedence."""
     l1_prefetch: L1PrefetchSpec | None
     """Hardware prefetchers of the L1, which follow loads of application memory; none when absent."""
-    l2_mshrs: int | None
-    """Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only
-    `lfb` and the prefetcher's `credits` limit the L2's misses; where the core follows a NIC's prefetch hints, the
-    sum of both is the limit."""
     lfb: int
     """Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding."""
-    lfb_retry: str
-    """Time after which a miss that found no free line fill buffer takes a buffer that has become free."""
-    lfb_targets: int | None
-    """Number of accesses that one line fill buffer takes. A further access blocks the L1 until the line has
-    arrived, and loads then proceed at one a cycle. When absent, there is no limit."""
     pipeline: Literal['out_of_order'] | Literal['in_order']
     """Execution order of the pipeline."""
     prefetch: PrefetchSpec | None
     """Hardware prefetcher of the L2 or the LLC; none when absent. The prefetcher follows accesses to application
     memory, and with its key `network` also accesses to a NIC's buffers."""
+    quirks: CoreQuirks
+    """Habits of the core's buffers for misses, which a platform sets; scenarios leave them alone."""
     rob: int
     """Number of reorder buffer entries, in instructions."""
-    rob_holds: Literal['misses'] | Literal['all']
-    """Instructions that wait in the reorder buffer of an out-of-order core: 'misses' (the default) or 'all'."""
-    serialise_cycles: int | None
-    """Core cycles that a serialising instruction takes in an out-of-order core after all earlier loads and stores
-    are done and all doorbells are answered: the pipeline empties, and fills again. When absent, such instructions
-    wait for nothing."""
     stlb: TlbSpec | None
     """Second-level TLB, which the model of Redis uses; without this TLB, address translation takes no time."""
     store_queue: int
     """Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries."""
     stores_per_line: int
     """Load or store instructions that it takes to move one 64-byte line."""
-    taken_branch_cycles: int
-    """Core cycles for which a taken branch leaves the fetch stage without instructions. The default is 0."""
     threads: int
     """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
     first come the first threads of all cores, then the second threads of the same cores in the same order."""
@@ -356,8 +368,8 @@ class DispatchStackSpec(Section):
     kind: Literal['dispatch']
 
 
-class DramSpec(Section):
-    """Memory of a node: standard, organisation, and policy of the memory controllers."""
+class DramQuirks(Section):
+    """Habits of memory controllers and DRAM that processors and simulators differ in."""
     age_cap_ns: int
     """Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
     `scheduler = 'transaction'` or `'on_arrival'`."""
@@ -377,17 +389,8 @@ class DramSpec(Section):
     """Number of banks per bank group; 0 takes the number of `standard`."""
     channel_hash: bool
     """Whether higher address bits are hashed into the channel."""
-    channels: int
-    """Number of channels, 1 to 16; need not be a power of two."""
-    device_width: Literal['x8'] | Literal['x16']
-    """Width of a DRAM device; x16 devices have half the bank groups and slower activates."""
     entry_release: Literal['activate'] | Literal['column'] | Literal['data']
     """Time at which an entry of the read or write queue becomes free."""
-    mapping: str
-    """Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or
-    the hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
-    `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
-    bank."""
     max_write_burst: int
     """Number of writes after which write mode ends when reads wait; 0 means no limit."""
     min_read_burst: int
@@ -398,10 +401,9 @@ class DramSpec(Section):
     """Order of requests that arrive while a queue is full."""
     page_idle_ns: float
     """Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open."""
-    page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
-    """Treatment of an open row after an access."""
-    ranks: int
-    """Number of ranks per channel: 1, 2, 4 or 8."""
+    preset: Literal['skylake_sp'] | Literal['zsim'] | Literal['gem5'] | None
+    """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
+    apply."""
     refresh: bool
     """Whether all-bank refreshes take place, rank by rank."""
     refresh_turns: bool
@@ -412,33 +414,52 @@ class DramSpec(Section):
     row_hit_limit: int
     """Number of row accesses after which the oldest request of a bank's command queue may close the row although
     younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`."""
-    rpq: int
-    """Number of read queue entries per channel."""
     rpq_full_mark: int
     """Number of read queue entries at or above which the read queue counts as full in `rpq_full_frac`; with 0, the
     value of `rpq` applies."""
+    timing: TimingOverride
+    """Timing parameters that differ from those of `standard`."""
+    wpq_full_mark: int
+    """Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0,
+    the value of `wpq` applies."""
+    write_idle: float
+    """Fraction of `wpq` above which write mode begins when no read waits."""
+    writes_yield: bool
+    """Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write
+    queue then holds more than `write_high`."""
+
+
+class DramSpec(Section):
+    """Memory of a node: standard, organisation, and policy of the memory controllers."""
+    channels: int
+    """Number of channels, 1 to 16; need not be a power of two."""
+    device_width: Literal['x8'] | Literal['x16']
+    """Width of a DRAM device; x16 devices have half the bank groups and slower activates."""
+    mapping: str
+    """Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or
+    the hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
+    `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
+    bank."""
+    page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
+    """Treatment of an open row after an access."""
+    quirks: DramQuirks
+    """Habits of the memory controllers and the DRAM, which a platform sets; scenarios leave them alone."""
+    ranks: int
+    """Number of ranks per channel: 1, 2, 4 or 8."""
+    rpq: int
+    """Number of read queue entries per channel."""
     scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction'] | Literal['on_arrival']
     """Order among the commands that are possible at the same time."""
     standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
     """Memory type and speed bin."""
     static_latency_ns: float
     """Latency in ns of the controller's front-end and back-end pipeline, added to each read."""
-    timing: TimingOverride
-    """Timing parameters that differ from those of `standard`."""
     wpq: int
     """Number of write queue entries per channel."""
-    wpq_full_mark: int
-    """Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0,
-    the value of `wpq` applies."""
     write_high: float
     """Fraction of `wpq` above which write mode begins."""
-    write_idle: float
-    """Fraction of `wpq` above which write mode begins when no read waits."""
     write_low: float
     """Fraction of `wpq` below which write mode ends when reads wait."""
-    writes_yield: bool
-    """Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write
-    queue then holds more than `write_high`."""
 
 
 class EthernetPeripheralSpec(Section):
@@ -469,9 +490,9 @@ class EthernetPeripheralSpec(Section):
     Required for an `app` of kind 'loopback'. The default is false."""
     moderation: str
     """Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first.
-    With `rings.throttle`, the interrupt also waits for the throttle's interval, and the completions that arrive
-    while software polls wait for the interval alone: a busy queue then never waits for `moderation`. The default is
-    16 us."""
+    With `rings.quirks.throttle`, the interrupt also waits for the throttle's interval, and the completions that
+    arrive while software polls wait for the interval alone: a busy queue then never waits for `moderation`. The
+    default is 16 us."""
     moderation_frames: int
     """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
@@ -524,9 +545,9 @@ class EthernetSpec(Section):
     Required for an `app` of kind 'loopback'. The default is false."""
     moderation: str
     """Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first.
-    With `rings.throttle`, the interrupt also waits for the throttle's interval, and the completions that arrive
-    while software polls wait for the interval alone: a busy queue then never waits for `moderation`. The default is
-    16 us."""
+    With `rings.quirks.throttle`, the interrupt also waits for the throttle's interval, and the completions that
+    arrive while software polls wait for the interval alone: a busy queue then never waits for `moderation`. The
+    default is 16 us."""
     moderation_frames: int
     """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
@@ -645,56 +666,49 @@ class IatSpec(Section):
     """Write misses per line written below which the NIC loses one way, down to `min_ways`."""
 
 
-class IdioSpec(Section):
-    """Thresholds, intervals and choices of IDIO."""
+class IdioQuirks(Section):
+    """Details of IDIO that its description leaves open."""
     average: int
     """Number of intervals over which write-backs are averaged; 8192 by default."""
     burst: Literal['edge'] | Literal['level']
     """Condition under which packets are marked as a burst; `edge` by default."""
-    burst_threshold: str
-    """Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default."""
-    class1_dscp: list[int]
-    """DSCP values, 0 to 63, of packets of class 1, whose payload software reads rarely or late; none by default."""
     hint_overflow: Literal['drop'] | Literal['stall']
     """Treatment of a prefetch hint that finds the queue full."""
     hint_queue: int
     """Number of prefetch hints that the queue of an L2's prefetcher holds; 32 by default."""
-    interval: str
-    """Interval of the NIC's byte counters and of the control plane; 1 us by default, at least 10 ns."""
     invalidate: Literal['mlc'] | Literal['llc']
     """Caches that invalidations of spent buffers reach; `llc` by default."""
     invalidate_form: Literal['line'] | Literal['range']
     """Lines that one invalidate instruction covers: `line` or `range` (all lines of a packet, the default)."""
-    mlc_threshold: str
-    """Rate of an L2's write-backs beyond their average at or above which pressure on the L2 is high (mlcTHR); 50
-    Mps by default."""
     status: Literal['saturated'] | Literal['upper']
     """States of a core's FSM in which payload stays in the LLC; `saturated` (0b11 only) by default."""
     sticky: bool
     """Whether only a burst, and not low pressure, ends state 0b11 of the FSM; false by default."""
 
 
-class IioSpec(Section):
-    """Integrated I/O controllers: their buffers, and the time and bandwidth of the path to the home agent."""
-    count: int
-    """Number of I/O controllers, each with buffers of its own; devices are assigned to the controllers round
-    robin."""
+class IdioSpec(Section):
+    """Thresholds, intervals and choices of IDIO."""
+    burst_threshold: str
+    """Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default."""
+    class1_dscp: list[int]
+    """DSCP values, 0 to 63, of packets of class 1, whose payload software reads rarely or late; none by default."""
+    interval: str
+    """Interval of the NIC's byte counters and of the control plane; 1 us by default, at least 10 ns."""
+    mlc_threshold: str
+    """Rate of an L2's write-backs beyond their average at or above which pressure on the L2 is high (mlcTHR); 50
+    Mps by default."""
+    quirks: IdioQuirks
+    """Details of IDIO that its description leaves open; scenarios leave them alone."""
+
+
+class IioQuirks(Section):
+    """Habits of I/O controllers that processors and simulators differ in."""
     fetch_partial: bool
     """Whether a write of a part of a line reads the line first. A cache in front of the home agent does so when it
     writes back whole lines. When false (the default), a partial write proceeds like a write of a whole line."""
-    from_cha: str
-    """Time from the home agent's answer to the release of the buffer entry."""
     line_header: str | None
     """Part of `line_interval` that a write takes regardless of how many bytes of its line it carries; the remainder
     of `line_interval` is in proportion to the bytes. When absent, every line takes all of `line_interval`."""
-    line_interval: str
-    """Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The
-    default is 0."""
-    ownership: str
-    """Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
-    memory controller; a write proceeds only with ownership."""
-    read_buffer: int
-    """Read-buffer entries of each controller, one per cache line: credits of the P2M-Read domain."""
     register_answer: str | None
     """Time from the effect of a register write at the device to its answer at the IIO; a serialising instruction
     waits for the answer of each doorbell. When absent, register writes are posted and have no answer."""
@@ -705,8 +719,6 @@ class IioSpec(Section):
     """Whether requests of cores also use the path to the home agent, for `line_interval` each. A modified line that
     an L2 writes back to the LLC then takes `write_back_interval` on this path, which is the path of the NIC's port.
     The default is false."""
-    to_cha: str
-    """Time from an entry's allocation to the request's arrival at the home agent."""
     write_back_buffer: int
     """Number of lines that may wait to be written back when `write_back_interval` is not 0; when more lines wait,
     requests wait for the oldest. The default is 1."""
@@ -715,14 +727,33 @@ class IioSpec(Section):
     cache keeps the lines that devices write to caches, and lines that devices read while the LLC had them modified.
     Each such line is written back once, after requests, and the `line_interval` of a request then covers no data.
     The default, 0, means that there is no such cache."""
+
+
+class IioSpec(Section):
+    """Integrated I/O controllers: their buffers, and the time and bandwidth of the path to the home agent."""
+    count: int
+    """Number of I/O controllers, each with buffers of its own; devices are assigned to the controllers round
+    robin."""
+    from_cha: str
+    """Time from the home agent's answer to the release of the buffer entry."""
+    line_interval: str
+    """Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The
+    default is 0."""
+    ownership: str
+    """Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
+    memory controller; a write proceeds only with ownership."""
+    quirks: IioQuirks
+    """Habits of the I/O controllers, which a platform sets; scenarios leave them alone."""
+    read_buffer: int
+    """Read-buffer entries of each controller, one per cache line: credits of the P2M-Read domain."""
+    to_cha: str
+    """Time from an entry's allocation to the request's arrival at the home agent."""
     write_buffer: int
     """Write-buffer entries of each controller, one per cache line: credits of the P2M-Write domain."""
 
 
-class L1PrefetchSpec(Section):
-    """Prefetchers of the L1: a next-line prefetcher and a stride prefetcher."""
-    enabled: bool
-    """Whether the L1's prefetchers work."""
+class L1PrefetchQuirks(Section):
+    """Habits of the prefetchers of the L1 that processors differ in."""
     instructions: int
     """Number of instructions whose strides the stride prefetcher follows; 0 disables the prefetcher. Each load at
     its instruction's stride prefetches the line one stride further on."""
@@ -740,6 +771,14 @@ class L1PrefetchSpec(Section):
     trigger: int
     """Number of loads at one distance, including the first load, at or above which the stride prefetcher fetches
     lines."""
+
+
+class L1PrefetchSpec(Section):
+    """Prefetchers of the L1: a next-line prefetcher and a stride prefetcher."""
+    enabled: bool
+    """Whether the L1's prefetchers work."""
+    quirks: L1PrefetchQuirks
+    """Habits of the L1's prefetchers, which a platform sets; scenarios leave them alone."""
 
 
 class L2FwdAppSpec(Section):
@@ -779,8 +818,8 @@ class LlcAntagonistAppSpec(Section):
     """Share of the accesses that are writes (0 to 1). The default is 0.5."""
 
 
-class LlcSpec(Section):
-    """Shared last-level cache and its home agent (CHA)."""
+class LlcQuirks(Section):
+    """Habits of the LLC and its home agent that processors and simulators differ in."""
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Destination of clean victims of L2s."""
     clean_victim_cleans: bool
@@ -797,10 +836,6 @@ class LlcSpec(Section):
     """Number of directory-inclusive ways, which hold lines that a core also has. These ways lie at the other end of
     a set than the ways of devices (`device_ways`), and victims of L2s go to other ways. 0, the default, means none;
     any other number needs `role = 'victim'`."""
-    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['even_slices'] | Literal['folded_slices']
-    """Function that spreads lines over slices and sets."""
-    latency_cycles: int
-    """Cycles of the uncore clock that a look-up adds to an access."""
     modified_read: Literal['share'] | Literal['take']
     """Treatment of a line that another core of the node has modified when a core reads it; `take` needs `role =
     'victim'` and `read_hit = 'migrate'`."""
@@ -812,39 +847,52 @@ class LlcSpec(Section):
     nic_credits: int
     """Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
     priority. 0 when absent; no effect if `mshrs` is set."""
+    preset: Literal['skylake_sp'] | Literal['zsim'] | Literal['gem5'] | None
+    """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
+    apply."""
     read_hit: Literal['retain'] | Literal['migrate']
     """Treatment of the LLC's copy when a core's read hits it."""
-    replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
-    """Replacement policy of the LLC."""
     response_cycles: int
     """Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to the requester; 0 when
     absent."""
+    store_hit: Literal['move'] | Literal['retain']
+    """Treatment of the LLC's copy when a store hits it, for `role = 'victim'`."""
+    upgrade_miss: Literal['grant'] | Literal['fetch']
+    """Request of a store whose core has a clean copy of a line that the LLC has evicted; `fetch` needs `device_read
+    = 'install'`."""
+    write_back_uses: bool
+    """Whether a dirty victim of an L2 that finds its line in the LLC counts as a use of the line. True when
+    absent."""
+    writebacks: Literal['immediate'] | Literal['admitted']
+    """Way in which a victim of an L2 reaches the home agent."""
+
+
+class LlcSpec(Section):
+    """Shared last-level cache and its home agent (CHA)."""
+    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['even_slices'] | Literal['folded_slices']
+    """Function that spreads lines over slices and sets."""
+    latency_cycles: int
+    """Cycles of the uncore clock that a look-up adds to an access."""
+    quirks: LlcQuirks
+    """Habits of the LLC and its home agent, which a platform sets; scenarios leave them alone."""
+    replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
+    """Replacement policy of the LLC."""
     role: Literal['victim'] | Literal['inclusive'] | Literal['strictly_inclusive']
     """Inclusion policy of the LLC for fills from DRAM for cores."""
     size: str
     """Capacity of the LLC, all slices together."""
     slices: int
     """Number of slices; the number of sets of a slice must be a power of two."""
-    store_hit: Literal['move'] | Literal['retain']
-    """Treatment of the LLC's copy when a store hits it, for `role = 'victim'`."""
-    upgrade_miss: Literal['grant'] | Literal['fetch']
-    """Request of a store whose core has a clean copy of a line that the LLC has evicted; `fetch` needs `device_read
-    = 'install'`."""
     ways: int
     """Associativity of the LLC, 1 to 24."""
     write_ack: str
     """Time of a write from the home agent to the memory controller, and of the acknowledgement that its queue has
     accepted the write; 0 when absent."""
-    write_back_uses: bool
-    """Whether a dirty victim of an L2 that finds its line in the LLC counts as a use of the line. True when
-    absent."""
     write_buffer: int
     """Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it
     stops admitting requests, the second stage of backpressure. No effect if `mshrs` is set."""
     write_order: Literal['arrival'] | Literal['round_robin']
     """Order in which writes that wait at the home agent enter a channel's write queue."""
-    writebacks: Literal['immediate'] | Literal['admitted']
-    """Way in which a victim of an L2 reaches the home agent."""
 
 
 class LoadGeneratorAppSpec(Section):
@@ -969,7 +1017,7 @@ class NodeLinkSpec(Section):
     0 when absent."""
 
 
-class NodesProtocolSpec(Section):
+class NodesQuirks(Section):
     """Choices of the coherence protocol between nodes, which is MESIF."""
     directory_writes: bool
     """Whether memory keeps the directory of the copies in the other node with each line, so that a new state costs
@@ -999,8 +1047,8 @@ class NodesSpec(Section):
     include these crossings."""
     link: NodeLinkSpec | None
     """Links between two nodes; needed when `count` is 2."""
-    protocol: NodesProtocolSpec
-    """Choices of the coherence protocol between nodes."""
+    quirks: NodesQuirks
+    """Habits of the coherence protocol between nodes, which a platform sets; scenarios leave them alone."""
     uncore_clock: list[str]
     """Clock frequencies of LLC, crossbar and home agent, by node. Nodes beyond the list have
     `caches.uncore_clock`."""
@@ -1030,20 +1078,28 @@ class PcapSpec(Section):
     """Schedule of the replayed packets: 'original' (the default), 'poisson' or 'fixed'."""
 
 
+class PcieQuirks(Section):
+    """Habits of links that simulators of PCIe have."""
+    cut_through: bool
+    """Whether the receiver of a packet acts on its header while the payload still occupies the link. When false
+    (the default), the receiver waits for the whole packet."""
+    lane_rate: str | None
+    """Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe
+    link."""
+    train: int
+    """Number of packets for consecutive lines that are simulated as one packet with all their bytes. All of them
+    arrive with the last packet, which delays the first packets by the time that the others occupy the link, and
+    makes a simulation faster. The default is 1."""
+
+
 class PcieSpec(Section):
     """PCIe links between the devices and the IIO."""
     completion_overhead: int
     """Bytes of a completion in addition to its payload."""
-    cut_through: bool
-    """Whether the receiver of a packet acts on its header while the payload still occupies the link. When false
-    (the default), the receiver waits for the whole packet."""
     dllp_share: float
     """Share of the link (0 to 0.5) that data-link-layer packets and skip ordered sets take."""
     generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5'] | Literal['gen6']
     """PCIe generation of the links: signalling rate and line code."""
-    lane_rate: str | None
-    """Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe
-    link."""
     max_payload: str
     """Largest payload of a memory write or a completion."""
     max_read_request: str
@@ -1056,12 +1112,10 @@ class PcieSpec(Section):
     whose IIO entries are not yet free. A wider port has this number for each four of its lanes."""
     propagation: str
     """Flight time of a packet from transmitter to receiver, controllers included."""
+    quirks: PcieQuirks
+    """Habits of the links of a simulator, which a platform sets; scenarios leave them alone."""
     read_request: int
     """Bytes of a memory read request."""
-    train: int
-    """Number of packets for consecutive lines that are simulated as one packet with all their bytes. All of them
-    arrive with the last packet, which delays the first packets by the time that the others occupy the link, and
-    makes a simulation faster. The default is 1."""
     write_overhead: int
     """Bytes of a memory write in addition to its payload: framing, sequence number, header, CRC."""
 
@@ -1108,8 +1162,8 @@ class PlacementSpec(Section):
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
-    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.device_ways = 'highest'`,
-    ways count from the other end."""
+    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.quirks.device_ways =
+    'highest'`, ways count from the other end."""
 
 
 class Platform(Section):
@@ -1157,21 +1211,14 @@ class Platform(Section):
     """Kernel's UDP sockets; required for `stack = 'kernel'`."""
 
 
-class PollModeSpec(Section):
-    """Parameters of a poll-mode driver, and its costs in addition to the memory accesses that are simulated
-    (descriptors, mbufs, packets)."""
+class PollModeQuirks(Section):
+    """Habits of poll-mode drivers and their memory pools that NICs differ in."""
     allocate_instructions: int
     """Instructions to allocate a buffer for a reply. Use 0, the default, where the application's own instructions
     include the allocation."""
-    burst: int
-    """Maximum number of packets that an `rx_burst` returns. The default is 32."""
-    burst_instructions: int
-    """Fixed instructions of an `rx_burst` that finds packets, and of a `tx_burst`."""
     detach_instructions: int
     """Additional instructions per freed buffer whose metadata represents data elsewhere, to release the data and
     restore the metadata. The default is 0."""
-    free_instructions: int
-    """Instructions per freed buffer."""
     free_sent: Literal['threshold'] | Literal['reuse'] | Literal['burst']
     """Time at which the driver frees sent buffers: 'threshold' (the default), 'burst' or 'reuse'. Sent buffers that
     the driver keeps enlarge the memory that packets use."""
@@ -1192,8 +1239,6 @@ class PollModeSpec(Section):
     """Whether the buffers of all cores belong to one pool. The buffers with which the rings begin then lie back to
     back, queue by queue, in the order in which the set-up of the rings takes them, and the other buffers lie behind
     them. When false (the default), each core's pool has separate memory."""
-    poll_instructions: int
-    """Instructions of an `rx_burst` that finds no packet."""
     poll_serialises: bool
     """Whether each `rx_burst` begins with a serialising instruction, such as the read of the thread pointer on
     AArch64 in gem5. The default is false."""
@@ -1204,24 +1249,62 @@ class PollModeSpec(Section):
     """Number of receive descriptors that the driver refills with fresh buffers before it tells the NIC (DPDK:
     `rx_free_thresh`). The default is 32."""
     receive_branches: int
-    """Taken branches per received packet, each of which costs `core.taken_branch_cycles`. The default is 0."""
-    receive_instructions: int
-    """Instructions per received packet."""
+    """Taken branches per received packet, each of which costs `core.quirks.taken_branch_cycles`. The default is
+    0."""
     transmit_branches: int
     """Taken branches per packet to be sent, those that free a buffer among them. The default is 0."""
     transmit_burst: int | None
     """Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum
     of one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been
     served."""
+
+
+class PollModeSpec(Section):
+    """Parameters of a poll-mode driver, and its costs in addition to the memory accesses that are simulated
+    (descriptors, mbufs, packets)."""
+    burst: int
+    """Maximum number of packets that an `rx_burst` returns. The default is 32."""
+    burst_instructions: int
+    """Fixed instructions of an `rx_burst` that finds packets, and of a `tx_burst`."""
+    free_instructions: int
+    """Instructions per freed buffer."""
+    poll_instructions: int
+    """Instructions of an `rx_burst` that finds no packet."""
+    quirks: PollModeQuirks
+    """Habits of the NIC's driver and its memory pools, which a platform sets; scenarios leave them alone."""
+    receive_instructions: int
+    """Instructions per received packet."""
     transmit_instructions: int
     """Instructions per packet to be sent."""
 
 
-class PrefetchSpec(Section):
-    """Hardware prefetcher of the L2 or the LLC."""
+class PrefetchQuirks(Section):
+    """Habits of the prefetcher of the L2 or the LLC that processors and simulators differ in."""
     adjacent: bool
     """Whether a line that an access fetches into the L2 also brings the other line of its 128 bytes ('spatial
     prefetcher')."""
+    into: Literal['l2'] | Literal['llc']
+    """Cache that the prefetcher belongs to; `llc` needs `pattern = 'stride'` and `adjacent = false`."""
+    network: bool
+    """Whether the prefetcher also follows accesses to a NIC's receive buffers."""
+    ownership: bool
+    """Whether prefetches that a request for ownership causes ask for ownership as well (Intel's event `PF_L2_RFO`);
+    otherwise all prefetches are reads. Excludes `waiting`."""
+    pattern: Literal['stream'] | Literal['stride']
+    """Pattern of accesses that the prefetcher follows."""
+    preset: Literal['gem5'] | None
+    """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
+    apply."""
+    reserve: int
+    """Number of the L2's MSHRs (`core.quirks.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC
+    leave these MSHRs free as well, even if the prefetcher is not enabled."""
+    waiting: int
+    """Largest number of prefetches that wait for a free MSHR of the L2 (`core.quirks.l2_mshrs`); a further prefetch
+    displaces the oldest. With 0, prefetches that find no free MSHR are dropped."""
+
+
+class PrefetchSpec(Section):
+    """Hardware prefetcher of the L2 or the LLC."""
     credits: int
     """Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
     buffers do not claim."""
@@ -1232,27 +1315,14 @@ class PrefetchSpec(Section):
     leaves its page of 4 KiB. With `pattern = 'stride'` only `degree` limits the distance."""
     enabled: bool
     """Whether the prefetcher is on."""
-    into: Literal['l2'] | Literal['llc']
-    """Cache that the prefetcher belongs to; `llc` needs `pattern = 'stride'` and `adjacent = false`."""
-    network: bool
-    """Whether the prefetcher also follows accesses to a NIC's receive buffers."""
-    ownership: bool
-    """Whether prefetches that a request for ownership causes ask for ownership as well (Intel's event `PF_L2_RFO`);
-    otherwise all prefetches are reads. Excludes `waiting`."""
-    pattern: Literal['stream'] | Literal['stride']
-    """Pattern of accesses that the prefetcher follows."""
-    reserve: int
-    """Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave
-    these MSHRs free as well, even if the prefetcher is not enabled."""
+    quirks: PrefetchQuirks
+    """Habits of the prefetcher, which a platform sets; scenarios leave them alone."""
     streams: int
     """Number of pages watched at a time, each with one stream; with `pattern = 'stride'`, number of
     instructions."""
     trigger: int
     """Number of accesses in one direction (with `pattern = 'stride'`, at one stride), including the first access,
     at or above which the prefetcher fetches: 2 to 16, or 2 to 6 for strides."""
-    waiting: int
-    """Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); a further prefetch
-    displaces the oldest. With 0, prefetches that find no free MSHR are dropped."""
 
 
 class ProbeDeviceAppSpec(Section):
@@ -1284,11 +1354,8 @@ class ProbePlaceAppSpec(Section):
     """Request that the device makes: 'write' or 'read'."""
 
 
-class QpSpec(Section):
-    """Costs of the queue-pair library per packet, and its batching."""
-    batch: int
-    """Maximum number of entries that software takes from the completion queue before it serves the first packet of
-    the batch. The default is 1."""
+class QpQuirks(Section):
+    """Habits of libraries of queue pairs that simulators differ in."""
     batch_of: Literal['entries'] | Literal['packets']
     """Entries that `batch` counts: 'entries' (all entries, the default) or 'packets' (only packets)."""
     batch_polls: int
@@ -1296,16 +1363,25 @@ class QpSpec(Section):
     software serves the batch as soon as the queue is empty."""
     empty_poll_instructions: int | None
     """Instructions to poll an empty completion queue. When absent, the value of `poll_instructions`."""
+    send_completions: bool
+    """Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
+    there. Such entries count towards `traffic.depth` of 'keep_depth' arrivals, and each takes `poll_instructions`.
+    The default is false."""
+
+
+class QpSpec(Section):
+    """Costs of the queue-pair library per packet, and its batching."""
+    batch: int
+    """Maximum number of entries that software takes from the completion queue before it serves the first packet of
+    the batch. The default is 1."""
     free_instructions: int
     """Instructions to return a receive buffer."""
     poll_instructions: int
     """Instructions to take a packet from the completion queue."""
     post_instructions: int
     """Instructions to write a work queue entry."""
-    send_completions: bool
-    """Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
-    there. Such entries count towards `traffic.depth` of 'keep_depth' arrivals, and each takes `poll_instructions`.
-    The default is false."""
+    quirks: QpQuirks
+    """Habits of the library, which a platform sets; scenarios leave them alone."""
 
 
 class RecordedAppSpec(Section):
@@ -1363,14 +1439,8 @@ class RingSpec(Section):
     """Transmit buffers per core, used cyclically. The default is 64."""
 
 
-class RingsSpec(Section):
-    """Descriptor rings in memory, and the NIC's caches of their descriptors."""
-    buffer_size: str
-    """Size of the buffer of one descriptor, into which a whole frame must fit: the data room of an mbuf under a
-    poll-mode driver, and of a socket buffer under the kernel. A multiple of 128 B within 1 KiB to 16 KiB. The
-    default is 2 KiB."""
-    descriptor: str
-    """Size of a descriptor: a power of two up to a cache line. The default is 16 B."""
+class RingsQuirks(Section):
+    """Habits of NICs with descriptor rings in memory that devices and simulators differ in."""
     fetch_delay: str
     """Time from the decision to fetch descriptors to the read request. The time also covers what the NIC spends on
     descriptors after they have arrived. The default is 0."""
@@ -1384,13 +1454,8 @@ class RingsSpec(Section):
     queue_turnaround: str
     """Time from the arrival of a frame's last line in the NIC until its requests no longer count towards
     `queue_requests`. The default is 0."""
-    receive: int
-    """Receive descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
-    from an empty one. The default is 1024."""
     receive_cache: int
     """Receive descriptors of each queue that the NIC caches, free and used ones together. The default is 64."""
-    receive_packets: int
-    """Maximum number of packets whose receive DMA is in flight, up to 4096. The default is 256."""
     receive_turnaround: str
     """Time from a packet's last line in memory to the start of the DMA of the next packet, when `receive_packets`
     packets were in flight. The default is 0."""
@@ -1402,9 +1467,6 @@ class RingsSpec(Section):
     sequence. The default is true."""
     throttle: Literal['off'] | Literal['dynamic'] | Literal['dynamic_conservative']
     """Interrupt throttling of each queue by the kernel's driver."""
-    transmit: int
-    """Transmit descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
-    from an empty one. The default is 1024."""
     transmit_buffer: str
     """Size of the buffer for frames between the transmit DMA and the wire, which fills where the wire is slower.
     The default is 128 KiB."""
@@ -1418,8 +1480,6 @@ class RingsSpec(Section):
     transmit_write_back: int
     """Number of sent transmit descriptors at or above which the NIC writes these descriptors back. The NIC always
     writes back the last posted descriptor. The default is 32."""
-    write_back: str | WriteBackTable
-    """Rule by which the NIC writes used receive descriptors back: 'all_used', or a table with `after`."""
     write_back_completion: str
     """Time from the end of a write-back until the ring's next write-back may begin and the places of the written
     descriptors in the cache are free. Software sees the descriptors earlier, at the end of the write-back. The
@@ -1429,6 +1489,28 @@ class RingsSpec(Section):
     write_back_idle: bool
     """Whether the NIC also writes used receive descriptors back when its receive buffer runs empty, which changes
     nothing with `write_back.after = 1`. The default is true."""
+
+
+class RingsSpec(Section):
+    """Descriptor rings in memory, and the NIC's caches of their descriptors."""
+    buffer_size: str
+    """Size of the buffer of one descriptor, into which a whole frame must fit: the data room of an mbuf under a
+    poll-mode driver, and of a socket buffer under the kernel. A multiple of 128 B within 1 KiB to 16 KiB. The
+    default is 2 KiB."""
+    descriptor: str
+    """Size of a descriptor: a power of two up to a cache line. The default is 16 B."""
+    quirks: RingsQuirks
+    """Habits of the NIC and its driver, which a platform sets; scenarios leave them alone."""
+    receive: int
+    """Receive descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
+    from an empty one. The default is 1024."""
+    receive_packets: int
+    """Maximum number of packets whose receive DMA is in flight, up to 4096. The default is 256."""
+    transmit: int
+    """Transmit descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
+    from an empty one. The default is 1024."""
+    write_back: str | WriteBackTable
+    """Rule by which the NIC writes used receive descriptors back: 'all_used', or a table with `after`."""
 
 
 class RocePeripheralSpec(Section):
@@ -1446,27 +1528,33 @@ class RocePeripheralSpec(Section):
     """Rate of the Ethernet link. The default is 100 Gbps."""
     message: str
     """Bytes of a message: a multiple of `mtu`. The default is 64 KiB."""
-    message_overhead: int
-    """Bytes on the wire of a message's first packet in addition to its payload and `overhead`: the RETH. The
-    default is 16."""
     mtu: str
     """Payload of a packet. The default is 4096 B."""
     node: int
     """Node that the NIC is attached to, in whose memory its buffers lie. The default is 0."""
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read)."""
-    overhead: int
-    """Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
-    The default is 82."""
-    pause_response: str
-    """Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns."""
     propagation: str
     """Flight time of a packet, MAC to MAC. The default is 100 ns."""
+    quirks: RoceQuirks
+    """Details of the wire and of flow control, which scenarios leave alone."""
     receive_buffer: str
     """Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
     before a paused peer stops. The default is 130,944 B."""
     tags: int
     """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
+
+
+class RoceQuirks(Section):
+    """Details of RoCE and of priority flow control that NICs differ in."""
+    message_overhead: int
+    """Bytes on the wire of a message's first packet in addition to its payload and `overhead`: the RETH. The
+    default is 16."""
+    overhead: int
+    """Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
+    The default is 82."""
+    pause_response: str
+    """Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns."""
     transmit_buffer: str
     """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32
     KiB."""
@@ -1549,9 +1637,6 @@ class SsdPeripheralSpec(Section):
     """NVMe SSDs that move blocks to or from memory."""
     block: str
     """Bytes of a command; the command's buffer in memory has the same size."""
-    command_latency: str
-    """Time from the end of one command to the first byte of the next command in the same place of the queue:
-    medium, firmware and the submitting thread. The default is 10 us."""
     contiguous: str
     """Contiguity of the buffers' physical memory: 'buddy' (the default) for memory as Linux's buddy allocator
     provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
@@ -1561,9 +1646,6 @@ class SsdPeripheralSpec(Section):
     simulated."""
     count: int
     """Number of SSDs. The default is 1."""
-    interleave: str
-    """Number of bytes that an SSD moves for one command before the SSD continues with another: a power of two that
-    divides `block`. The default is 4 KiB."""
     kind: Literal['ssd']
     lanes: int
     """PCIe lanes of each SSD's port. The default is 4."""
@@ -1579,8 +1661,20 @@ class SsdPeripheralSpec(Section):
     authors' scripts request no huge pages."""
     queue_depth: int
     """Number of commands that each SSD has outstanding at all times."""
+    quirks: SsdQuirks
+    """Details of the device, which scenarios leave alone."""
     tags: int
     """Maximum number of PCIe read requests that each SSD has outstanding. The default is 64."""
+
+
+class SsdQuirks(Section):
+    """Details of NVMe SSDs that devices differ in."""
+    command_latency: str
+    """Time from the end of one command to the first byte of the next command in the same place of the queue:
+    medium, firmware and the submitting thread. The default is 10 us."""
+    interleave: str
+    """Number of bytes that an SSD moves for one command before the SSD continues with another: a power of two that
+    divides `block`. The default is 4 KiB."""
 
 
 class StreamAppSpec(Section):
@@ -1621,16 +1715,31 @@ class TcpEchoAppSpec(Section):
     """RPC server that returns requests over TCP as a service (TAS), whose fast path has cores of its own."""
     calls: Literal['sockets'] | Literal['low_level']
     """Interface through which the application uses TAS: 'sockets' (the default) or 'low_level'."""
-    costs: FastPathCosts
-    """Instructions of the fast path."""
     flows: int
     """Number of TCP connections. RSS spreads them over the queues of the NIC."""
     kind: Literal['tcp_echo']
     pipelined: int
     """Number of requests that a connection has outstanding at any time. The default, 64, is the value of TAS's own
     client."""
+    quirks: FastPathCosts
+    """Instructions of the fast path."""
     rpc: str
     """Bytes of a request and of its reply (1 to 1448)."""
+
+
+class TcpQuirks(Section):
+    """Habits of the kernel's receive path that kernels and drivers differ in."""
+    head: str
+    """Bytes at the beginning of a frame that the driver copies to the socket buffer: a multiple of 64 B."""
+    line: int
+    """Instructions that copy a line, in addition to a load and a store."""
+    merge: str
+    """Maximum payload that GRO merges into a segment."""
+    piece: int
+    """Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
+    its page; the head of a frame is a piece of its own."""
+    poll_budget: int
+    """Maximum number of frames that one poll takes (NAPI weight)."""
 
 
 class TcpReceiveAppSpec(Section):
@@ -1648,19 +1757,10 @@ class TcpSpec(Section):
     headers, payload), and its parameters."""
     frame: int
     """Instructions per frame in the driver, in the page allocator and in GRO."""
-    head: str
-    """Bytes at the beginning of a frame that the driver copies to the socket buffer: a multiple of 64 B."""
     interrupt: int
     """Instructions per interrupt, including the start of polling."""
-    line: int
-    """Instructions that copy a line, in addition to a load and a store."""
-    merge: str
-    """Maximum payload that GRO merges into a segment."""
-    piece: int
-    """Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
-    its page; the head of a frame is a piece of its own."""
-    poll_budget: int
-    """Maximum number of frames that one poll takes (NAPI weight)."""
+    quirks: TcpQuirks
+    """Habits of the kernel and its driver, which a platform sets; scenarios leave them alone."""
     read: int
     """Instructions per `recv` call: system call and scheduler."""
     receive_buffer: str
@@ -1782,7 +1882,7 @@ class TouchdropAppSpec(Section):
     together."""
     kind: Literal['touchdrop']
     taken_branches_per_byte: int
-    """Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0."""
+    """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0."""
 
 
 class TouchfwdAppSpec(Section):
@@ -1793,7 +1893,7 @@ class TouchfwdAppSpec(Section):
     """Instructions per byte of the packet: load, compare and branch. The default is 3."""
     kind: Literal['touchfwd']
     taken_branches_per_byte: int
-    """Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0."""
+    """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0."""
 
 
 class TrafficSpec(Section):
@@ -1815,7 +1915,7 @@ class TrafficSpec(Section):
     """Senders of the TCP flows that an `app` of kind 'tcp_receive' receives."""
     depth: int
     """Number of waiting packets per core that `arrivals = 'keep_depth'` maintains. Completions of sends count as
-    well where `queue_pair.send_completions` is set."""
+    well where `queue_pair.quirks.send_completions` is set."""
     destination_mac: str | None
     """Ethernet address that packets go to in the captures that `run --pcap` writes, replayed ones included. The
     default is '02:00:00:00:00:01'."""

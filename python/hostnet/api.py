@@ -413,7 +413,10 @@ def _source(given: Mapping[str, str], path: str, value: Any) -> str:
     at = _given(given, path)
     if at:
         return given[at]
-    of_the_standard = path.startswith("memory.timing.") or path in ("memory.bank_groups", "memory.banks_per_group")
+    of_the_standard = path.startswith("memory.quirks.timing.") or path in (
+        "memory.quirks.bank_groups",
+        "memory.quirks.banks_per_group",
+    )
     if of_the_standard and not value:
         return "standard: as memory.standard has it"
     if value is None:

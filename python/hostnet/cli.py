@@ -633,7 +633,8 @@ def schema(
     key: Annotated[
         str | None,
         typer.Argument(
-            help="A table or key to explain, such as traffic or tenant.app.mica.", autocompletion=complete.table
+            help="A table or key to explain, such as traffic, tenant.app.mica, or quirks for the habits of platforms.",
+            autocompletion=complete.table,
         ),
     ] = None,
     md_file: Annotated[Path | None, typer.Option("--md", help="Write the reference of all keys as Markdown.")] = None,

@@ -12,6 +12,8 @@ from .specs import schema
 Node = Mapping[str, Any]
 #: Tables that a reference describes last, because their tables are those of others.
 _LAST = ("tenant", "client")
+#: Name of the tables with the habits of single processors, simulators and drivers, which platforms set.
+QUIRKS = "quirks"
 
 
 def rows(path: str) -> list[list[str]]:
@@ -41,6 +43,25 @@ def tables() -> Iterator[tuple[str, list[list[str]]]]:
     """Every table of a scenario by its path, the scenario itself first, with the rows of its keys; choices of a key are explained
     in its row. Tables of tenants and of the client come last, because they repeat others."""
     yield from _tables(schema(), "")
+
+
+def distinct() -> Iterator[tuple[str, list[list[str]], str]]:
+    """The tables of a scenario as :func:`tables` has them, each with the path of the first table that has the same keys. The
+    tables below a repeated one are left out."""
+    described: dict[str, str] = {}
+    repeated: tuple[str, ...] = ()
+    for path, cells in tables():
+        if path.startswith(repeated) and repeated:
+            continue
+        first = described.setdefault(repr(cells), path)
+        if first != path:
+            repeated += (f"{path}.",)
+        yield path, cells, first
+
+
+def is_quirk(path: str) -> bool:
+    """Whether the table at a path is one of quirks, or below one."""
+    return QUIRKS in path.split(".")
 
 
 def _tables(node: Node, path: str) -> Iterator[tuple[str, list[list[str]]]]:

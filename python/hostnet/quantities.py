@@ -107,8 +107,12 @@ def _node(spec: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any] | None,
     node: Any = schema()
     value: Any = spec
     done: list[str] = []
-    for i, given in enumerate(ENTRY.sub(r".\1", path).split(".")):
-        part = "platform" if i == 0 and given == "override" else renamed.current(".".join(done), given)
+    left = ENTRY.sub(r".\1", path).split(".")
+    while left:
+        i, given = len(done), left.pop(0)
+        present = "platform" if i == 0 and given == "override" else renamed.current(".".join(done), given)
+        part, *moved = present.split(".")
+        left = moved + left
         done.append(part)
         if isinstance(value, list):
             if not part.isdigit() or int(part) >= len(value):

@@ -81,30 +81,36 @@ prints the schema as JSON Schema.
   unit that its meaning names.
 - A key without a default is required, or its meaning says what its absence means.
 - A table `tenant.app.mica` has the keys of `tenant.app` where `kind = "mica"`.
+- The habits of single machines and simulators stand [by themselves](#quirks), in tables `quirks`.
 - The tables under `override` are those of a platform's file; a scenario writes the values that differ from its platform.
+"""
+
+_QUIRKS = """
+## Quirks
+
+The tables `quirks` hold the habits of single processors, simulators, drivers and prototypes. A platform's file sets them, and a
+scenario leaves them alone. Where a table has a key `preset`, a name such as `"gem5"` stands for the values of many of its keys, and
+single keys override them: `[override.caches.llc.quirks]` with `preset = "zsim"` and `upgrade_miss = "fetch"`. `hostnet schema
+quirks` prints these tables.
 """
 
 
 def keys_page() -> str:
     """The reference of all keys of a scenario as Markdown."""
-    from .keys import tables
+    from .keys import distinct, is_quirk
 
-    parts: list[str] = [_KEYS]
-    described: dict[str, str] = {}
-    repeated: list[str] = []
-    for path, cells in tables():
-        if path.startswith(tuple(f"{table}." for table in repeated)):
-            continue
+    met: list[str] = [_KEYS]
+    quirks: list[str] = [_QUIRKS]
+    for path, cells, first in distinct():
         text = "| key | takes | default | meaning |\n|---|---|---|---|\n" + "".join(
             f"| `{key}` | {_escaped(takes)} | {_escaped(default)} | {_escaped(about)} |\n"
             for key, takes, default, about in cells
         )
-        first = described.setdefault(text, path)
         if first != path:
-            repeated.append(path)
             text = f"The keys are those of [`{first}`](#{first.replace('.', '')}).\n"
+        parts = quirks if is_quirk(path) else met
         parts.append(f"\n## {f'`{path}`' if path else 'Scenario'}\n\n{text}")
-    return "".join(parts)
+    return "".join(met + quirks)
 
 
 def _escaped(text: str) -> str:

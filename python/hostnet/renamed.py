@@ -1,5 +1,5 @@
-"""Renamed keys, choices and metrics: for one version hostnet accepts the old name, with a warning that names the new
-one.
+"""Renamed and moved keys, renamed choices and metrics: for one version hostnet accepts the old name, with a warning that
+names the new one.
 
 The engine declares the renamed names (`config/renamed.rs`, `meter/mod.rs`); nothing is declared here a second time.
 """
@@ -26,7 +26,8 @@ class RenamedWarning(FutureWarning):
 
 @lru_cache(maxsize=1)
 def _renamed() -> dict[str, dict[str, str]]:
-    """Old name to new name, for ``keys`` (``path``, and ``path = word`` for a choice) and for ``metrics``."""
+    """Old name to new name, for ``keys`` (``path``, and ``path = word`` for a choice) and for ``metrics``. The new name of a
+    key that has moved is a path from its table on, such as ``quirks.read_hit``."""
     names: dict[str, dict[str, str]] = json.loads(_core.renamed())
     return names
 
@@ -50,7 +51,8 @@ def _below(path: str, key: str) -> str:
 
 
 def key(path: str, name: str, file: str) -> str:
-    """The present name of the key ``name`` of the table at ``path``; warns when ``name`` is an old name."""
+    """The present name of the key ``name`` of the table at ``path``, or its path from there; warns when ``name`` is an old
+    name."""
     new = _renamed()["keys"].get(_below(_table(path), name), name)
     if new != name:
         _warn(f"{file}: {_shown(_below(path, name))} is now {_shown(_below(path, new))}")
@@ -58,7 +60,8 @@ def key(path: str, name: str, file: str) -> str:
 
 
 def current(path: str, name: str) -> str:
-    """The present name of the key ``name`` of the table at ``path``, whether ``name`` is old or new."""
+    """The present name of the key ``name`` of the table at ``path``, or its path from there, whether ``name`` is old or
+    new."""
     return _renamed()["keys"].get(_below(_table(path), name), name)
 
 
@@ -81,12 +84,32 @@ def value(path: str, given: Any, file: str) -> Any:
     found: dict[str, Any] = {}
     for old, child in table.items():
         new = _renamed()["keys"].get(_below(_table(path), old), old)
-        if new != old and new in table:
+        if new != old and _has(table, new.split(".")):
             was, now = _shown(_below(path, old)), _shown(_below(path, new))
             raise SpecError(f"{file}: {was} is the old name of {now}, which is given too; remove {was}.")
         key(path, old, file)
-        found[new] = value(_below(path, new), child, file)
+        # A key that is not renamed may have dots, as those of `provenance` do.
+        *tables, last = new.split(".") if new != old else [new]
+        into = found
+        for name in tables:
+            into = into.setdefault(name, {})
+            if not isinstance(into, dict):
+                raise SpecError(
+                    f"{file}: {_shown(_below(path, old))} is now {_shown(_below(path, new))}; {name} must be a table."
+                )
+        present = value(_below(path, new), child, file)
+        before = into.get(last)  # what has moved into this table
+        into[last] = {**present, **before} if isinstance(present, dict) and isinstance(before, dict) else present
     return found
+
+
+def _has(table: Any, path: list[str]) -> bool:
+    """Whether a table has a value at a path."""
+    for name in path:
+        if not isinstance(table, dict) or name not in table:
+            return False
+        table = table[name]
+    return True
 
 
 def metric(name: str) -> str:

@@ -226,8 +226,8 @@ def platform(name: str, spec: Mapping[str, Any]) -> None:
 
 
 def keys(path: str) -> None:
-    """The keys of a table of a scenario, or the choices of one key."""
-    from .keys import rows
+    """The keys of a table of a scenario, or the choices of one key; for ``quirks`` the keys of every table of quirks."""
+    from .keys import QUIRKS, distinct, is_quirk, rows
 
     columns = [
         Column("key", key=True, text=True),
@@ -235,6 +235,9 @@ def keys(path: str) -> None:
         Column("default", text=True),
         Column("meaning", text=True),
     ]
-    cells = rows(path)
-    used = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in cells)]
-    show([columns[i] for i in used], [[row[i] for i in used] for row in cells], path)
+    found = (
+        [(path, rows(path))] if path != QUIRKS else [(p, c) for p, c, first in distinct() if is_quirk(p) and first == p]
+    )
+    for table, cells in found:
+        used = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in cells)]
+        show([columns[i] for i in used], [[row[i] for i in used] for row in cells], table)

@@ -166,7 +166,11 @@ class Section:
         return self._get(key)
 
     def _get(self, key: str) -> Any:
-        key = renamed.key(self._path, key, self._file)
+        present = renamed.key(self._path, key, self._file)
+        if present != key and "." in present:
+            table, _, last = present.rpartition(".")
+            return self._get(table)._get(last)
+        key = present
         if key in self._data:
             return _view(
                 self._data[key], self._child_node(key), self._where(key), self._file, self._written, self._beneath(key)
@@ -198,7 +202,12 @@ class Section:
         self._put(key, value)
 
     def _put(self, key: str, value: Any) -> None:
-        key = renamed.key(self._path, key, self._file)
+        present = renamed.key(self._path, key, self._file)
+        if present != key and "." in present:
+            table, _, last = present.rpartition(".")
+            self._get(table)._put(last, value)
+            return
+        key = present
         self._check(key)
         value = renamed.value(self._where(key), plain(value), self._file)
         _check_keys(value, self._child_node(key), self._where(key), self._file)

@@ -66,7 +66,7 @@ def test_a_platform_with_a_base_is_calibrated_with_all_of_it(probe):
     platform, found = calibrate.calibrate([probe], "idio-gem5-artifact")
     whole, _ = calibrate.calibrate([probe], "idio-gem5")
     assert "base" not in platform and found.noc_cycles > 0
-    assert [p["core"]["prefetch"].pop("into") for p in (whole, platform)] == ["llc", "l2"]
+    assert [p["core"]["prefetch"]["quirks"].pop("into") for p in (whole, platform)] == ["llc", "l2"]
     assert (platform["caches"], platform["core"]) == (whole["caches"], whole["core"])
     assert platform["provenance"].keys() == whole["provenance"].keys()
 

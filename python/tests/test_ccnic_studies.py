@@ -142,7 +142,7 @@ def test_features_go_one_after_the_other_and_end_at_a_pool_of_the_host():
     assert all(a < b for a, b in zip(switches, switches[1:]))
     assert ccnic.STEPS["no_shared_pool"]["ccnic.pool"] == "host"
     # Each step keeps the earlier removals: caches of a driver would bring back what the first one takes away.
-    assert ccnic.STEPS["no_shared_pool"]["ccnic.cache"] == 0
+    assert ccnic.STEPS["no_shared_pool"]["ccnic.quirks.cache"] == 0
 
 
 def test_the_uncore_clock_for_a_slower_access_follows_from_two_clocks():

@@ -214,7 +214,7 @@ LIMITS = {
         "The path from the IIO to the home agent (iio.line_interval) is",
         "p2m_gbs",
     ),
-    "pcie.lane_rate": (1, "2 Gbps", "4 Gbps", "The PCIe link into the host is", "p2m_gbs"),
+    "pcie.quirks.lane_rate": (1, "2 Gbps", "4 Gbps", "The PCIe link into the host is", "p2m_gbs"),
     "iio.write_buffer": (1, 16, 32, "of 16 credits of its IIO write buffer", "p2m_gbs"),
     "core.lfb": (1, 2, 4, "of 2 credits of its line fill buffers", "c2m_gbs"),
 }
@@ -223,7 +223,7 @@ LIMITS = {
 @pytest.mark.parametrize("key", LIMITS)
 def test_a_limit_that_binds_is_named_and_twice_as_much_of_it_moves_the_rate(run, key):
     quadrant, tiny, twice, words, rate = LIMITS[key]
-    quiet = {"platform.pcie.train": 1}
+    quiet = {"platform.pcie.quirks.train": 1}
     bound, wide = (run(quadrant, 1, **quiet, **{f"platform.{key}": v}) for v in (tiny, twice))
     assert words in explain.of_result(bound).paragraph()
     assert wide[rate] > 1.3 * bound[rate]

@@ -144,7 +144,7 @@ def test_single_requests_ask_for_a_line_in_each_place():
     kept = {
         p.columns["location"]
         for p in studies.get("idio", "fig1").points(False)
-        if p.changes.get("override.caches.llc.read_hit") == "retain"
+        if p.changes.get("override.caches.llc.quirks.read_hit") == "retain"
     }
     assert kept == {"P2"}
 

@@ -45,9 +45,12 @@ def test_idios_studies_also_run_with_the_releases_prefetcher(study):
         names = (here.pop("name"), there.pop("name"))
         assert names in (("idio-gem5", "idio-gem5-artifact"), ("skylake-idio", "skylake-idio"))
         if names[0] == "idio-gem5":
-            assert [p["core"]["prefetch"].pop("into") for p in (here, there)] == ["llc", "l2"]
-            assert there["core"]["prefetch"]["enabled"] and there["core"]["prefetch"]["pattern"] == "stride"
-            assert [p["ethernet"]["rings"].pop("write_back_delay") for p in (here, there)] == ["1.72 us", "10 ns"]
+            assert [p["core"]["prefetch"]["quirks"].pop("into") for p in (here, there)] == ["llc", "l2"]
+            assert there["core"]["prefetch"]["enabled"] and there["core"]["prefetch"]["quirks"]["pattern"] == "stride"
+            assert [p["ethernet"]["rings"]["quirks"].pop("write_back_delay") for p in (here, there)] == [
+                "1.72 us",
+                "10 ns",
+            ]
             for p in (here, there):
                 del p["description"], p["provenance"]
         assert here == there

@@ -76,7 +76,7 @@ def test_curves_are_compared_at_equal_bandwidth_up_to_the_smaller_maximum():
 def test_a_chase_beside_streams_takes_the_sum_of_its_hops():
     points = studies.get("real", "memory").points(False)
     (idle,) = (p for p in points if (p.columns["platform"], p.columns["share"]) == ("icx-8360y", 0))
-    r = small(idle, **{"run.time": "40 us", "override.memory.refresh": False, "tenant.1.cores": 1})
+    r = small(idle, **{"run.time": "40 us", "override.memory.quirks.refresh": False, "tenant.1.cores": 1})
     # L1 and L2 14 cycles of 2.4 GHz, LLC and two crossings 74 of 2.4 GHz, static 14.7 ns, activate and read 13.75 ns each,
     # the burst 2.5 ns; half a cycle for the other instruction.
     hops = 14 / 2.4 + 74 / 2.4 + 14.7 + 2 * 13.75 + 2.5

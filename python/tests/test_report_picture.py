@@ -97,7 +97,7 @@ def test_ways_belong_to_devices_and_to_tenants():
     # A number of ways counts from the top, a range names them.
     assert ways.tenants == {"a": {4, 5, 6, 7}, "b": {4, 5, 6, 7}}
     spec = one()["spec"]
-    spec["platform"]["caches"]["llc"]["device_ways"] = "highest"
+    spec["platform"]["caches"]["llc"]["quirks"] = {"device_ways": "highest"}
     assert host_of(one(**spec)).nodes[0].agent.ways.devices == {6, 7}
     assert host_of(one(placement={"policy": "dma", "ways": 2})).nodes[0].agent.ways.devices == set()
     assert host_of(one(placement={"policy": "ddio", "ways": "3-5"})).nodes[0].agent.ways.devices == {3, 4, 5}

@@ -476,7 +476,7 @@ def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
         "LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of "
         '`tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every '
         "way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where "
-        '`caches.llc.device_ways = "highest"`, ways count from the other end.',
+        '`caches.llc.quirks.device_ways = "highest"`, ways count from the other end.',
     ]
     assert said("placement.ways") == {"ways": placement["ways"]}
     assert said("traffic")["rate"][0] == '"26 Mrps", "10 Gbps"'

@@ -51,8 +51,9 @@ fn metrics() -> String {
 /// Old and new name of every key and choice (`keys`) and every metric (`metrics`) that has a new name, as JSON.
 #[pyfunction]
 fn renamed() -> String {
-    let table = |names: &[(&str, &str)]| -> Value { names.iter().map(|(old, new)| (*old, json!(new))).collect() };
-    json!({ "keys": table(config::renamed::RENAMED), "metrics": table(meter::RENAMED) }).to_string()
+    let keys: Value = config::renamed::ALL.iter().map(|(old, new)| (old.clone(), json!(new))).collect();
+    let metrics: Value = meter::RENAMED.iter().map(|(old, new)| (*old, json!(new))).collect();
+    json!({ "keys": keys, "metrics": metrics }).to_string()
 }
 
 /// The fully expanded scenario of `text`, read from `file`, as JSON with sorted keys. Platforms and captures are
@@ -87,7 +88,7 @@ fn run(
     control: Option<Py<PyAny>>,
     interval: Option<&str>,
 ) -> PyResult<String> {
-    let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
+    let s = config::resolved(resolved, "resolved.json").map_err(|e| SpecError::new_err(e.0))?;
     let started = Instant::now();
     let mut raised: Option<PyErr> = None;
     let control = control.map(|f| control::plane(f, interval.unwrap_or("10 us"))).transpose()?;

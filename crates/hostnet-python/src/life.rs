@@ -33,7 +33,7 @@ pub fn trace(
     n: f64,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
-    let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
+    let s = config::resolved(resolved, "resolved.json").map_err(|e| SpecError::new_err(e.0))?;
     let count = n as usize;
     let pick = match how {
         "first" => Pick::First(count),
@@ -63,7 +63,7 @@ pub fn trace(
 /// done and a snapshot as JSON; an exception in it aborts the run.
 #[pyfunction]
 pub fn watch(py: Python<'_>, resolved: &str, show: Py<PyAny>) -> PyResult<String> {
-    let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
+    let s = config::resolved(resolved, "resolved.json").map_err(|e| SpecError::new_err(e.0))?;
     let (started, mut last, mut raised) = (Instant::now(), None::<Instant>, None);
     let mut told = |fraction: f64, snapshot: &mut dyn FnMut() -> hostnet::host::Snapshot| {
         if last.is_some_and(|t| t.elapsed() < PAUSE) {

@@ -24,7 +24,7 @@ pub fn trace_memory(
     format: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
+    let s = config::resolved(resolved, "resolved.json").map_err(|e| SpecError::new_err(e.0))?;
     let Some((_, format)) = RequestTraceFormat::NAMES.into_iter().find(|(name, _)| *name == format) else {
         return Err(SpecError::new_err(format!("{format} is no format of a memory trace.")));
     };

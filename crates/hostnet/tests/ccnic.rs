@@ -426,21 +426,21 @@ fn what_does_not_fit_together_is_one_sentence() {
     for (app, ccnic, traffic, part) in [
         (app, "[ccnic]\nring = 100", closed, "ccnic.ring = 100 is not a power of two"),
         (app, "[ccnic]\npool = \"host\"", closed, "ccnic.small_buffers = true needs pool"),
-        (app, "[ccnic]\ncache = 64", closed, "ccnic.cache needs recycle = false"),
-        (app, "[ccnic]\nrecycle = false\ncache = 513", closed, "ccnic.cache = 513 is not within 0 to 512"),
-        (app, "[ccnic]\nmetadata = \"32 B\"", closed, "ccnic.metadata = \"32 B\" is not \"0 B\", \"64 B\" or"),
+        (app, "[ccnic]\ncache = 64", closed, "ccnic.quirks.cache needs recycle = false"),
+        (app, "[ccnic]\nrecycle = false\ncache = 513", closed, "ccnic.quirks.cache = 513 is not within 0 to 512"),
+        (app, "[ccnic]\nmetadata = \"32 B\"", closed, "ccnic.quirks.metadata = \"32 B\" is not \"0 B\", \"64 B\" or"),
         (app, "[ccnic]\nsmall_buffer = \"64 B\"", closed, "has no room behind metadata = \"64 B\"; give small_buffer"),
-        (app, "[ccnic]\nfree_threshold = 32", closed, "ccnic.free_threshold is for pool = \"host\""),
+        (app, "[ccnic]\nfree_threshold = 32", closed, "ccnic.quirks.free_threshold is for pool = \"host\""),
         (
             app,
             "[ccnic]\npreset = \"unoptimised\"\nring = 64\nfree_threshold = 256",
             closed,
-            "ccnic.free_threshold = 256 is not within 1 to 255",
+            "ccnic.quirks.free_threshold = 256 is not within 1 to 255",
         ),
         (app, "[ccnic]\nnic_node = 2", closed, "ccnic.nic_node = 2 does not exist: nodes count from 0 to 1"),
         (app, "[ccnic]\nnic = \"card\"", closed, "unknown choice \"card\""),
         (app, "[ccnic]\nnic = \"agent\"", closed, "ccnic.nic = \"agent\" has no poll loop"),
-        (app, "[ccnic]\nnic_requests = 8", closed, "ccnic.nic_requests is for nic = \"agent\""),
+        (app, "[ccnic]\nnic_requests = 8", closed, "ccnic.quirks.nic_requests is for nic = \"agent\""),
         (app, "[ccnic]\nmode = \"overlay\"", closed, "the PCIe NIC returns nothing that the application of kind"),
         (app, "[ccnic]\nmode = \"overlay\"\nnic = \"agent\"", closed, "the PCIe NIC returns nothing"),
         (&app.replace("64 B", "1500 B"), "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
@@ -506,7 +506,8 @@ fn threads_of_the_nic_that_serve_several_queue_pairs_bound_the_rate_by_their_num
 #[test]
 fn a_packet_waits_half_a_round_of_the_polls_of_its_thread() {
     let seldom = "arrivals = \"poisson\"\n        rate = \"0.05 Mpps\"";
-    let seen = |threads| get(&twelve_pairs(threads, 2000, "[ccnic.costs]\npoll = 400", seldom), "signal_discovery_ns");
+    let seen =
+        |threads| get(&twelve_pairs(threads, 2000, "[ccnic.quirks.costs]\npoll = 400", seldom), "signal_discovery_ns");
     let (more, three) = (seen(1) - seen(2), 3.0 * (400.0 / 2.0 + 5.0) / 1.9);
     near("later", more, three, 0.15 * three); // the median of 2,000 packets is known within 15 ns
 }

@@ -10,7 +10,7 @@ use hostnet::core;
 use hostnet::kernel::{CoreId, LineAddr, Post, RandomStream, ThreadId, Time};
 use hostnet::machine::{Event, MachineSignal};
 use hostnet::memory::dram::DramSpec;
-use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
+use hostnet::memory::nodes::{NodesQuirks, NodesSpec};
 use hostnet::memory::shadow::{CopyPlace, Shadow};
 use hostnet::memory::spec::{HierarchySpec, LlcRole, ModifiedRead, ReadHit};
 use hostnet::memory::stats::AccessClass;
@@ -50,8 +50,8 @@ impl World {
     }
 
     /// Core 0 belongs to one node and core 1 to the other node, whose memory holds the line if it is `far`.
-    fn of_two_nodes(far: bool, protocol: NodesProtocolSpec) -> World {
-        let nodes = NodesSpec { protocol, ..two_nodes() };
+    fn of_two_nodes(far: bool, protocol: NodesQuirks) -> World {
+        let nodes = NodesSpec { quirks: protocol, ..two_nodes() };
         let mut w = World::of(Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &nodes, vec![0, 1]));
         w.line = if far { w.rig.far } else { w.rig.shared };
         w
@@ -154,9 +154,9 @@ impl World {
 
 fn hierarchies() -> [HierarchySpec; 4] {
     let (mut migrate, mut inclusive) = (small(), small());
-    migrate.llc.read_hit = ReadHit::Migrate;
+    migrate.llc.quirks.read_hit = ReadHit::Migrate;
     let mut take = migrate.clone();
-    take.llc.modified_read = ModifiedRead::Take;
+    take.llc.quirks.modified_read = ModifiedRead::Take;
     inclusive.llc.role = LlcRole::Inclusive;
     [small(), migrate, take, inclusive]
 }
@@ -179,7 +179,7 @@ fn whatever_crosses_a_core_s_access_leaves_a_coherent_line() {
                     let start = w.rig.m.now + Time::us(1);
                     let (ta, tb) = if first { (start, start + off) } else { (start + off, start) };
                     w.run(&[(ta, 0, a), (tb, other, b)]).unwrap_or_else(|e| {
-                        panic!("{:?}: {a:?} and {b:?} {off} apart from state {state}: {e}", h.llc.read_hit)
+                        panic!("{:?}: {a:?} and {b:?} {off} apart from state {state}: {e}", h.llc.quirks.read_hit)
                     });
                     orders.insert(w.order.clone());
                 }
@@ -192,8 +192,8 @@ fn whatever_crosses_a_core_s_access_leaves_a_coherent_line() {
     }
 }
 
-fn protocols() -> [NodesProtocolSpec; 3] {
-    let p = |migratory, speculative| NodesProtocolSpec { migratory, speculative, ..Default::default() };
+fn protocols() -> [NodesQuirks; 3] {
+    let p = |migratory, speculative| NodesQuirks { migratory, speculative, ..Default::default() };
     [p(true, true), p(false, true), p(true, false)]
 }
 
@@ -227,7 +227,7 @@ fn whatever_crosses_an_access_of_the_other_node_leaves_a_coherent_line() {
 #[test]
 fn requests_of_both_nodes_lose_and_double_no_dirty_line() {
     for (seed, protocol) in protocols().into_iter().enumerate() {
-        let nodes = NodesSpec { protocol, ..two_nodes() };
+        let nodes = NodesSpec { quirks: protocol, ..two_nodes() };
         let rig = Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &nodes, vec![0, 0, 1, 1]);
         let mut w = World::of(rig);
         let mut dice = RandomStream::new(seed as u64, "nodes", 0);
@@ -287,7 +287,7 @@ fn three_cores_and_a_device_that_cross_leave_a_coherent_line() {
                 let start = w.rig.m.now + Time::us(1);
                 let due = [(start, 0, x), (start + i, 1, y), (start + j, 2, z), (start + k, 3, DeviceWrite)];
                 w.run(&due).unwrap_or_else(|e| {
-                    let hit = h.llc.read_hit;
+                    let hit = h.llc.quirks.read_hit;
                     panic!("{hit:?}: {x:?}, {y:?} after {i}, {z:?} after {j}, a device's write after {k}: {e}")
                 });
             }

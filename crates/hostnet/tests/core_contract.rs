@@ -2,11 +2,11 @@
 
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
-use hostnet::core::prefetch::{PrefetchPattern, PrefetchSpec};
+use hostnet::core::prefetch::{PrefetchPattern, PrefetchQuirks, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired, RobHolds};
 use hostnet::kernel::{Clock, CoreId, LineAddr, RandomStream, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, MachineSignal};
-use hostnet::memory::dram::DramSpec;
+use hostnet::memory::dram::{DramQuirks, DramSpec};
 use hostnet::memory::nodes::NodesSpec;
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
@@ -35,7 +35,7 @@ fn a_dependent_load_takes_the_sum_of_the_parts_at_each_level() {
 #[test]
 fn a_walk_over_a_line_s_bytes_holds_the_next_line_back_where_a_line_fill_buffer_takes_few() {
     let per_line = |targets: Option<u32>, loads: u16| {
-        let mut b = Bench::new(|core| core.lfb_targets = targets);
+        let mut b = Bench::new(|core| core.quirks.lfb_targets = targets);
         b.warm(LLC_LINES);
         let walk = |lines: std::ops::Range<u64>| -> Vec<Op> {
             lines.map(|i| Op::Walk { line: b.base + i, loads }).chain([Op::Fence]).collect()
@@ -163,7 +163,7 @@ fn behind_a_load(n: u32, rob: u32, latency: f64) -> f64 {
 fn the_reorder_buffer_holds_other_code_and_hits_of_the_l2_where_it_holds_all() {
     for (lines, latency, rob, n) in [(LLC_LINES, LLC, 64, 200), (8_192, L2, 16, 40)] {
         let iteration = |holds: RobHolds| {
-            let mut b = Bench::new(|c| (c.rob, c.rob_holds) = (rob, holds));
+            let mut b = Bench::new(|c| (c.rob, c.quirks.rob_holds) = (rob, holds));
             b.warm(lines);
             let ops: Vec<Op> =
                 (0..4_000).flat_map(|i| [Op::Load { line: b.base + i, lines: 1 }, Op::Compute(n)]).collect();
@@ -182,7 +182,7 @@ fn the_reorder_buffer_holds_other_code_and_hits_of_the_l2_where_it_holds_all() {
 fn a_serialising_instruction_waits_for_loads_stores_and_answered_doorbells() {
     let takes = |before: fn(LineAddr) -> Op, change: fn(&mut CoreSpec)| {
         let mut b = Bench::new(|c| {
-            c.serialise_cycles = Some(10);
+            c.quirks.serialise_cycles = Some(10);
             change(c);
         });
         b.m.cpus[ThreadId(0)].answer_doorbells(Some(Time::ns(150)));
@@ -204,7 +204,7 @@ fn a_serialising_instruction_waits_for_loads_stores_and_answered_doorbells() {
         let ns = takes(before, |_| {});
         assert!(close(ns, waits + drain, 0.05), "{:?}: {ns:.2} ns, not {:.2}", before(LineAddr(0)), waits + drain);
     }
-    for change in [|c: &mut CoreSpec| c.serialise_cycles = None, |c: &mut CoreSpec| c.pipeline = Pipeline::InOrder] {
+    for change in [|c: &mut CoreSpec| c.quirks.serialise_cycles = None, |c: &mut CoreSpec| c.pipeline = Pipeline::InOrder] {
         let ns = takes(doorbell, change);
         assert!(ns < 1.0, "{ns:.2} ns");
     }
@@ -212,7 +212,7 @@ fn a_serialising_instruction_waits_for_loads_stores_and_answered_doorbells() {
 
 #[test]
 fn a_taken_branch_costs_its_cycles() {
-    let mut b = Bench::new(|c| c.taken_branch_cycles = 4);
+    let mut b = Bench::new(|c| c.quirks.taken_branch_cycles = 4);
     let (ns, _) = b.run(&[Op::Compute(100), Op::TakenBranches(50)]);
     let expected = (100.0 / 2.0 + 50.0 * 4.0) * CYCLE;
     assert!(close(ns, expected, 0.001), "{ns:.2} ns, not {expected:.2}");
@@ -328,14 +328,17 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
 fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
     let fetched = |waiting: u32, op: fn(LineAddr) -> Op| {
         let mut b = Bench::new(|core| {
-            core.l2_mshrs = Some(3);
+            core.quirks.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
-                pattern: PrefetchPattern::Stride,
                 streams: 64,
                 degree: 8,
                 credits: 32,
-                waiting,
-                reserve: 2,
+                quirks: PrefetchQuirks {
+                    pattern: PrefetchPattern::Stride,
+                    waiting,
+                    reserve: 2,
+                    ..l2_prefetcher().quirks
+                },
                 ..l2_prefetcher()
             });
         });
@@ -354,7 +357,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
 #[test]
 fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
     let mut b = Bench::new(|core| {
-        core.l2_mshrs = Some(1);
+        core.quirks.l2_mshrs = Some(1);
         core.prefetch = Some(PrefetchSpec { degree: 4, trigger: 2, ..l2_prefetcher() });
     });
     // Each of the two lines enters the L2 only, and leaves the L1 and the streams of the prefetcher.
@@ -450,8 +453,15 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
 fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
     let run = |ownership: bool, first: fn(LineAddr) -> Op| {
         let (mut m, line) = pair_with(|core| {
-            core.prefetch =
-                Some(PrefetchSpec { into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
+            core.prefetch = Some(PrefetchSpec {
+                quirks: PrefetchQuirks {
+                    into: Default::default(),
+                    adjacent: true,
+                    ownership,
+                    ..l2_prefetcher().quirks
+                },
+                ..l2_prefetcher()
+            });
         });
         m.mem.access_functional(&mut m.cal, CoreId(1), line + 1, false);
         let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
@@ -506,7 +516,7 @@ fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_n
 fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
     let alone =
         [|line| vec![Op::Release { line, tag: 7 }], |line| vec![Op::LoadOwn { line }, Op::Release { line, tag: 7 }]];
-    let d = DramSpec { refresh: false, ..DramSpec::default() };
+    let d = DramSpec { quirks: DramQuirks { refresh: false, ..DramSpec::default().quirks }, ..DramSpec::default() };
     let spec = scenario(ONE_CORE).platform.core;
     for (nodes, far) in [(NodesSpec::default(), false), (two_nodes(), false), (two_nodes(), true)] {
         let last = nodes.count as u8 - 1;
@@ -579,7 +589,7 @@ fn a_non_temporal_store_writes_memory_and_reads_nothing() {
 #[test]
 fn a_lost_line_fill_buffer_or_register_does_not_go_unnoticed() {
     let books = |lose: fn(&mut Cpu)| {
-        let mut b = Bench::new(|core| core.l2_mshrs = Some(4));
+        let mut b = Bench::new(|core| core.quirks.l2_mshrs = Some(4));
         b.run(&[Op::Load { line: b.base, lines: 64 }, Op::Fence]);
         lose(&mut b.m.cpus[ThreadId(0)]);
         b.m.cpus[ThreadId(0)].check(&b.m.mem)

@@ -2,8 +2,8 @@
 //! optimisation manual.
 
 use crate::common::{execute, l2_prefetcher, scenario, ONE_CORE};
-use hostnet::core::l1_prefetch::L1PrefetchSpec;
-use hostnet::core::prefetch::{CacheLevel, PrefetchPattern, PrefetchSpec};
+use hostnet::core::l1_prefetch::{L1PrefetchQuirks, L1PrefetchSpec};
+use hostnet::core::prefetch::{CacheLevel, PrefetchPattern, PrefetchQuirks, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
@@ -13,14 +13,10 @@ use hostnet::memory::Memory;
 
 const NEXT: L1PrefetchSpec = L1PrefetchSpec {
     enabled: true,
-    recent: 4,
-    instructions: 0,
-    longest: Size(2048),
-    trigger: 3,
-    misses: 10,
-    stores: 8,
+    quirks: L1PrefetchQuirks { recent: 4, instructions: 0, longest: Size(2048), trigger: 3, misses: 10, stores: 8 },
 };
-const STRIDE: L1PrefetchSpec = L1PrefetchSpec { recent: 0, instructions: 8, ..NEXT };
+const STRIDE: L1PrefetchSpec =
+    L1PrefetchSpec { quirks: L1PrefetchQuirks { recent: 0, instructions: 8, ..NEXT.quirks }, ..NEXT };
 
 /// A core of sim24 with cold caches, and the first line of its memory of the given kind.
 fn machine(kind: RegionKind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
@@ -70,7 +66,7 @@ fn ascending_loads_bring_the_next_line_and_a_stride_brings_the_next_of_its_own()
     );
     let by_16_bytes = |core: &mut CoreSpec| (core.l1_prefetch, core.stores_per_line) = (Some(NEXT), 4);
     assert_eq!(brought(RegionKind::App, by_16_bytes, &[2, 9], load), [3, 10], "four loads of each line");
-    let both = L1PrefetchSpec { instructions: 8, ..NEXT };
+    let both = L1PrefetchSpec { quirks: L1PrefetchQuirks { instructions: 8, ..NEXT.quirks }, ..NEXT };
     assert_eq!(brought(RegionKind::App, with(L1PrefetchSpec { enabled: false, ..both }), &[2, 3, 4], load), none);
 }
 
@@ -78,13 +74,13 @@ fn ascending_loads_bring_the_next_line_and_a_stride_brings_the_next_of_its_own()
 #[test]
 fn stores_prefetches_and_many_misses_bring_nothing() {
     let none = Vec::<u64>::new();
-    let both = || with(L1PrefetchSpec { instructions: 8, ..NEXT });
+    let both = || with(L1PrefetchSpec { quirks: L1PrefetchQuirks { instructions: 8, ..NEXT.quirks }, ..NEXT });
     assert_eq!(brought(RegionKind::App, both(), &[2, 3, 4], |line| Op::Store { line, lines: 1 }), none);
     assert_eq!(brought(RegionKind::App, both(), &[2, 3, 4], |line| Op::Prefetch { line, lines: 1 }), none);
     assert_eq!(brought(RegionKind::Rx, both(), &[2, 3, 4], load), none, "a NIC's buffers are not followed");
     // Three simultaneous loads occupy three line fill buffers.
     let three = |line| Op::Load { line, lines: 3 };
-    let fewer = |misses| with(L1PrefetchSpec { misses, ..NEXT });
+    let fewer = |misses| with(L1PrefetchSpec { quirks: L1PrefetchQuirks { misses, ..NEXT.quirks }, ..NEXT });
     assert_eq!(brought(RegionKind::App, fewer(2), &[0], three), [1, 2], "lines that the loop names");
     assert_eq!(brought(RegionKind::App, fewer(4), &[0], three), [1, 2, 3]);
 }
@@ -109,7 +105,8 @@ fn a_line_that_was_fetched_ahead_is_in_the_l1() {
 fn the_spatial_prefetcher_completes_aligned_pairs() {
     let l2 = |adjacent| {
         move |core: &mut CoreSpec| {
-            core.prefetch = Some(PrefetchSpec { adjacent, ..l2_prefetcher() });
+            core.prefetch =
+                Some(PrefetchSpec { quirks: PrefetchQuirks { adjacent, ..l2_prefetcher().quirks }, ..l2_prefetcher() });
         }
     };
     assert_eq!(brought(RegionKind::App, l2(true), &[4, 9, 2], load), [3, 5, 8]);
@@ -122,14 +119,17 @@ fn the_spatial_prefetcher_completes_aligned_pairs() {
 #[test]
 fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
     let llc = |core: &mut CoreSpec| {
-        core.l2_mshrs = Some(4);
+        core.quirks.l2_mshrs = Some(4);
         core.prefetch = Some(PrefetchSpec {
-            into: CacheLevel::Llc,
-            pattern: PrefetchPattern::Stride,
-            network: true,
             degree: 8,
             credits: 32,
-            waiting: 32,
+            quirks: PrefetchQuirks {
+                into: CacheLevel::Llc,
+                pattern: PrefetchPattern::Stride,
+                network: true,
+                waiting: 32,
+                ..l2_prefetcher().quirks
+            },
             ..l2_prefetcher()
         });
     };
@@ -154,13 +154,16 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
 #[test]
 fn a_load_joins_a_prefetch_of_the_llc() {
     let (mut m, base) = machine(RegionKind::App, |core| {
-        core.l2_mshrs = Some(4);
+        core.quirks.l2_mshrs = Some(4);
         core.prefetch = Some(PrefetchSpec {
-            into: CacheLevel::Llc,
-            pattern: PrefetchPattern::Stride,
             degree: 8,
             credits: 32,
-            waiting: 32,
+            quirks: PrefetchQuirks {
+                into: CacheLevel::Llc,
+                pattern: PrefetchPattern::Stride,
+                waiting: 32,
+                ..l2_prefetcher().quirks
+            },
             ..l2_prefetcher()
         });
     });

@@ -20,7 +20,7 @@ const WAY: f64 = 400.0;
 fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, Retired)>, Machine) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
-    core.combining_buffers = Some(buffers);
+    core.quirks.combining_buffers = Some(buffers);
     let mut map = AddressMap::default();
     let r = map.add(1 << 14, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
     let base = map.get(r).base;

@@ -4,7 +4,7 @@
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
 use hostnet::kernel::{LineAddr, NodeId, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
-use hostnet::memory::dram::{DramController, DramRequest, DramSpec};
+use hostnet::memory::dram::{DramController, DramQuirks, DramRequest, DramSpec};
 
 /// Relative tolerance of the bandwidth and of the mean read latency; the tolerance of row hits is in fractions of the
 /// requests.
@@ -64,7 +64,12 @@ fn agrees_with_gem5() {
 }
 
 fn quiet(channels: u32) -> DramSpec {
-    DramSpec { standard: Standard::Ddr4_2400, channels, refresh: false, age_cap_ns: 0, ..DramSpec::default() }
+    DramSpec {
+        standard: Standard::Ddr4_2400,
+        channels,
+        quirks: DramQuirks { refresh: false, age_cap_ns: 0, ..DramSpec::default().quirks },
+        ..DramSpec::default()
+    }
 }
 
 #[test]
@@ -97,7 +102,11 @@ fn row_misses_over_all_banks_are_bound_by_tfaw() {
 
 #[test]
 fn refresh_costs_trfc_of_every_trefi_and_little_more() {
-    let spec = |refresh| DramSpec { refresh, mapping: "rorabacobgch".into(), ..quiet(1) };
+    let spec = |refresh| DramSpec {
+        mapping: "rorabacobgch".into(),
+        quirks: DramQuirks { refresh, ..quiet(1).quirks },
+        ..quiet(1)
+    };
     let lines: Vec<(u64, bool)> = (0..400_000).map(|i| (i % 512, false)).collect();
     let time = |refresh| replay::replay(&spec(refresh), &lines, Offer::PerClock).unwrap().sim_ns;
     let loss = 1.0 - time(false) / time(true);

@@ -45,14 +45,14 @@ impl Rig {
     ) -> Rig {
         let mut h: HierarchySpec = small();
         change(&mut h.llc);
-        (h.llc.read_hit, h.llc.device_read) = (read_hit, DeviceRead::Demote);
+        (h.llc.quirks.read_hit, h.llc.quirks.device_read) = (read_hit, DeviceRead::Demote);
         let mut map = AddressMap::default();
         let r = map.add(1 << 12, RegionKind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
         let rx = map.get(r).base;
         map.make_invalidatable(rx);
         map.add(1 << 12, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let mut core = scenario(IDIO_RUN).platform.core;
-        core.l2_mshrs = mshrs;
+        core.quirks.l2_mshrs = mshrs;
         let clock = hostnet::kernel::Clock::from_hz(core.clock.0);
         let mem = Memory::new(&h, &DramSpec::default(), clock, 1, vec![victims], map).expect("a memory system");
         let mut cpu = Cpu::new(ThreadId(0), &core);
@@ -259,7 +259,7 @@ fn each_line_is_in_the_ways_of_its_kind() {
         (LineLocation::Dram, None),
     ] {
         let read_hit = if place == LineLocation::Both { ReadHit::Retain } else { ReadHit::Migrate };
-        let mut r = Rig::with(read_hit, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
+        let mut r = Rig::with(read_hit, 32, None, 0b1110, |llc| llc.quirks.inclusive_ways = 1);
         let (line, one) = (r.rx + 5, Inbound::Llc { ways: 0b0001 });
         match place {
             LineLocation::Mlc => r.load(line),
@@ -285,7 +285,7 @@ fn each_line_is_in_the_ways_of_its_kind() {
 /// Victims of the L2 fill their own two ways and no others: of the lines of one set, two stay.
 #[test]
 fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
-    let mut r = Rig::with(ReadHit::Migrate, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
+    let mut r = Rig::with(ReadHit::Migrate, 32, None, 0b1110, |llc| llc.quirks.inclusive_ways = 1);
     let lines: Vec<LineAddr> = (0..6).map(|i| r.rx + 5 + 16 * i).collect();
     for l in &lines {
         r.store(*l);
@@ -302,7 +302,7 @@ fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
 #[test]
 fn a_register_for_a_line_that_comes_to_the_directory_s_ways_is_given_back() {
     for n in [1, 2] {
-        let own = |llc: &mut LlcSpec| (llc.inclusive_ways, llc.mshrs) = (1, n);
+        let own = |llc: &mut LlcSpec| (llc.quirks.inclusive_ways, llc.quirks.mshrs) = (1, n);
         let mut r = Rig::with(ReadHit::Retain, 32, None, 0b1110, own);
         // All lines belong to one set, so that later lines displace earlier ones from the only way that lines of a core
         // have in that set.

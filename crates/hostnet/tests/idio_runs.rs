@@ -165,7 +165,7 @@ fn what_does_not_fit_is_one_sentence() {
             "placement.mode needs placement.policy = \"idio\"",
         ),
         ("ways = 2 }", "ways = 2, idio = { class1_dscp = [64] } }", "placement.idio.class1_dscp holds 64"),
-        ("ways = 2 }", "ways = 2, idio = { average = 0 } }", "placement.idio.average = 0 is not within 1"),
+        ("ways = 2 }", "ways = 2, idio = { average = 0 } }", "placement.idio.quirks.average = 0 is not within 1"),
         ("ways = 2 }", "ways = 2, sweep_rx = true }", "placement.sweep_rx = true is what IDIO's own"),
         ("cores = 2,", "cores = 2, dscp = 64,", "tenant[0].dscp = 64 is not within 0 to 63"),
         ("ways = 2 }", "ways = 2, idio = { mlc_threshold = \"50 MHz\" } }", "a pace"),

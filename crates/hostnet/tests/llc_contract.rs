@@ -4,7 +4,7 @@
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{CoreId, NodeId, RandomStream, TenantId, Time};
-use hostnet::memory::dram::{DramSpec, Overflow};
+use hostnet::memory::dram::{DramQuirks, DramSpec, Overflow};
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
 use hostnet::memory::stats::AccessClass;
@@ -16,7 +16,7 @@ const ALL: u32 = 0b1111;
 
 fn with(mshrs: u32) -> HierarchySpec {
     let mut h = small();
-    h.llc.mshrs = mshrs;
+    h.llc.quirks.mshrs = mshrs;
     h
 }
 
@@ -39,7 +39,7 @@ fn reads_of_all_banks(r: &mut Rig) {
 fn a_slice_with_n_registers_serves_n_misses_in_the_time_of_one() {
     for n in [1, 2, 8] {
         let mut h = with(n);
-        h.llc.clean_victim = CleanVictim::Drop; // a victim of an L2 takes an MSHR as well
+        h.llc.quirks.clean_victim = CleanVictim::Drop; // a victim of an L2 takes an MSHR as well
         let mut r = Rig::new(&h, ALL);
         let t = r.m.mem.dram.timing().clone();
         let lat = r.m.mem.lat;
@@ -111,7 +111,7 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
     for (n, installs) in [(1, false), (3, true), (32, false), (32, true)] {
         let mut h = with(n);
         if installs {
-            h.llc.device_read = DeviceRead::Install;
+            h.llc.quirks.device_read = DeviceRead::Install;
         }
         let run = |whole: bool| {
             let mut r = Rig::with_memory(&h, ALL, &narrow);
@@ -177,7 +177,7 @@ fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to
 fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
     for mshrs in [0, 2] {
         let mut h = strict();
-        h.llc.mshrs = mshrs;
+        h.llc.quirks.mshrs = mshrs;
         let mut r = Rig::new(&h, ALL);
         r.m.mem.shadow = Some(Box::default());
         let mut rng = RandomStream::new(2, "inclusion", 0);
@@ -218,8 +218,8 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
 #[test]
 fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store_asks_the_llc() {
     let mut h = small();
-    h.llc.store_hit = StoreHit::Retain;
-    h.llc.device_read = DeviceRead::Install;
+    h.llc.quirks.store_hit = StoreHit::Retain;
+    h.llc.quirks.device_read = DeviceRead::Install;
     let mut r = Rig::new(&h, ALL);
     let line = r.tx;
     r.write(line);
@@ -257,7 +257,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
 fn ways_of_devices_count_from_the_end_that_is_chosen() {
     for (ways, first, inside) in [(DeviceWays::Lowest, 0b0011, 0b0011), (DeviceWays::Highest, 0b0011, 0b1100)] {
         let mut h = small();
-        h.llc.device_ways = ways;
+        h.llc.quirks.device_ways = ways;
         let mut r = Rig::new(&h, ALL);
         assert_eq!(r.m.mem.device_way_mask(first), inside);
         for i in 0..200 {
@@ -273,10 +273,13 @@ fn read_behind(overflow: Overflow, n: u64) -> Time {
         channels: 1,
         rpq: 4,
         wpq: 4,
-        max_write_burst: 4,
-        min_read_burst: 1,
-        overflow,
-        refresh: false,
+        quirks: DramQuirks {
+            max_write_burst: 4,
+            min_read_burst: 1,
+            overflow,
+            refresh: false,
+            ..DramSpec::default().quirks
+        },
         ..DramSpec::default()
     };
     let mut r = Rig::with_memory(&small(), ALL, &d);
@@ -311,7 +314,7 @@ proptest! {
         for private in [&mut h.l1d, &mut h.l2] {
             (private.size, private.ways) = (Size(16 * 64), 16);
         }
-        (h.llc.store_hit, h.llc.write_back_uses) = (StoreHit::Retain, uses);
+        (h.llc.quirks.store_hit, h.llc.quirks.write_back_uses) = (StoreHit::Retain, uses);
         let mut r = Rig::new(&h, ALL);
         let (mut private, mut set) = (BTreeMap::new(), Vec::new());
         for (what, i) in steps {

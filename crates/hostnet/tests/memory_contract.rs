@@ -195,7 +195,7 @@ fn a_core_s_read_leaves_the_nic_s_line_dirty_in_the_llc() {
 #[test]
 fn where_reads_migrate_the_llc_gives_line_and_duty_away() {
     let mut h = small();
-    h.llc.read_hit = ReadHit::Migrate;
+    h.llc.quirks.read_hit = ReadHit::Migrate;
     let mut r = Rig::new(&h, ALL);
     let line = r.rx;
     r.nic(line, LOW_TWO);
@@ -225,8 +225,8 @@ fn ownership_takes_the_dirty_line_out_of_the_llc() {
 fn a_clean_victim_takes_the_duty_to_write_back_along_only_where_it_cleans() {
     for cleans in [false, true] {
         let mut h = small();
-        h.llc.read_hit = ReadHit::Retain;
-        h.llc.clean_victim_cleans = cleans;
+        h.llc.quirks.read_hit = ReadHit::Retain;
+        h.llc.quirks.clean_victim_cleans = cleans;
         let mut r = Rig::new(&h, 0b1100);
         let line = r.rx;
         r.nic(line, LOW_TWO);
@@ -245,8 +245,8 @@ fn a_clean_victim_takes_the_duty_to_write_back_along_only_where_it_cleans() {
 fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_where_it_fetches() {
     for (upgrade_miss, fetches) in [(UpgradeMiss::Grant, 0), (UpgradeMiss::Fetch, 1)] {
         let mut h = small();
-        (h.llc.device_read, h.llc.store_hit) = (DeviceRead::Install, StoreHit::Retain);
-        h.llc.upgrade_miss = upgrade_miss;
+        (h.llc.quirks.device_read, h.llc.quirks.store_hit) = (DeviceRead::Install, StoreHit::Retain);
+        h.llc.quirks.upgrade_miss = upgrade_miss;
         assert_eq!(h.check(), Ok(()));
         let mut r = Rig::new(&h, 0b1000);
         let line = r.tx;
@@ -270,15 +270,15 @@ fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_wher
         r.balanced();
     }
     let mut h = small();
-    h.llc.upgrade_miss = UpgradeMiss::Fetch;
-    assert_eq!(h.check(), Err("caches.llc.upgrade_miss = \"fetch\" needs device_read = \"install\"".into()));
+    h.llc.quirks.upgrade_miss = UpgradeMiss::Fetch;
+    assert_eq!(h.check(), Err("caches.llc.quirks.upgrade_miss = \"fetch\" needs device_read = \"install\"".into()));
 }
 
 #[test]
 fn clean_l2_victims_fill_the_tenant_s_ways_or_are_dropped() {
     for (policy, held) in [(CleanVictim::Allocate, LLC_SETS), (CleanVictim::Drop, 0)] {
         let mut h = small();
-        h.llc.clean_victim = policy;
+        h.llc.quirks.clean_victim = policy;
         let mut r = Rig::new(&h, 0b0100);
         for i in 0..200 {
             let line = r.rx + i;
@@ -294,7 +294,7 @@ fn clean_l2_victims_fill_the_tenant_s_ways_or_are_dropped() {
 #[test]
 fn dirty_l2_victims_always_reach_the_llc_and_from_there_dram() {
     let mut h = small();
-    h.llc.clean_victim = CleanVictim::Drop;
+    h.llc.quirks.clean_victim = CleanVictim::Drop;
     let mut r = Rig::new(&h, 0b0100);
     let n = 200;
     for i in 0..n {
@@ -440,7 +440,7 @@ fn evictions_before_the_first_read_are_premature_and_cost_a_dram_read_each() {
 fn every_dirty_line_is_accounted_for_under_random_traffic() {
     for (seed, migrate, inclusive) in [(1, false, false), (2, true, false), (3, false, true)] {
         let mut h = small();
-        h.llc.read_hit = if migrate { ReadHit::Migrate } else { ReadHit::Retain };
+        h.llc.quirks.read_hit = if migrate { ReadHit::Migrate } else { ReadHit::Retain };
         h.l2_inclusive = inclusive;
         let mut r = Rig::new(&h, 0b1110);
         let mut dice = RandomStream::new(seed, "ledger", 0);
@@ -485,7 +485,7 @@ fn a_dirty_line_that_gets_lost_is_caught() {
 #[test]
 fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
     let mut spec = small();
-    (spec.llc.write_buffer, spec.llc.nic_credits) = (8, 4);
+    (spec.llc.write_buffer, spec.llc.quirks.nic_credits) = (8, 4);
     for (waiting, core_enters, nic_enters) in [(3, true, true), (4, false, true), (7, false, true), (8, false, false)] {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
@@ -526,7 +526,7 @@ fn lines_that_a_device_has_read_and_that_go_first_leave_room_for_the_others() {
     let hits = |ages: bool| {
         let mut h = small();
         h.llc.replacement = Replacement::Srrip;
-        h.llc.device_read_ages = ages;
+        h.llc.quirks.device_read_ages = ages;
         let mut r = Rig::new(&h, ALL);
         let mut round = || {
             for i in 0..5 {

@@ -5,8 +5,8 @@ use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_
 use hostnet::kernel::units::{Freq, Span};
 use hostnet::kernel::{Clock, CoreId, LineAddr, NodeId, Time};
 use hostnet::machine::MachineSignal;
-use hostnet::memory::dram::DramSpec;
-use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
+use hostnet::memory::dram::{DramQuirks, DramSpec};
+use hostnet::memory::nodes::{NodesQuirks, NodesSpec};
 use hostnet::memory::paths::Path;
 use hostnet::memory::protocol::{CopyState, PrivateAction, HELD};
 use hostnet::memory::protocol_nodes::{crossing, Copies, CoreRequest, NodeDataSource, NodeSide, NodeTransition, WANTS};
@@ -17,7 +17,11 @@ use hostnet::memory::{Agent, Inbound, Sweep, Txn, TxnOp};
 
 /// A rig whose cores 0 and 1 belong to node 0, and cores 2 and 3 to node 1.
 fn rig(h: &HierarchySpec, nodes: &NodesSpec) -> Rig {
-    let d = DramSpec { refresh: false, static_latency_ns: 20.0, ..DramSpec::default() };
+    let d = DramSpec {
+        static_latency_ns: 20.0,
+        quirks: DramQuirks { refresh: false, ..DramSpec::default().quirks },
+        ..DramSpec::default()
+    };
     let mut r = Rig::with_nodes(h, 0b1111, &d, nodes, vec![0, 0, 1, 1]);
     r.m.mem.shadow = Some(Box::new(Shadow::default()));
     r
@@ -146,7 +150,7 @@ fn an_access_takes_the_sum_of_its_hops() {
 fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() {
     let mut n = two_nodes();
     let without = latency(&n, 0, Some(2), From::L2).1;
-    n.protocol = NodesProtocolSpec { speculative_penalty: Span(7_000), ..NodesProtocolSpec::default() };
+    n.quirks = NodesQuirks { speculative_penalty: Span(7_000), ..NodesQuirks::default() };
     let (r, with) = latency(&n, 0, Some(2), From::L2);
     assert_eq!(with, without + Time::ns(7));
     assert_eq!(r.m.mem.inter_socket().unwrap().speculative_reads, 1);
@@ -156,7 +160,7 @@ fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() 
     assert_eq!((took, r.m.mem.inter_socket().unwrap().speculative_reads), (without, 0));
     // When memory is slower than the other node, the load waits for memory.
     let mut near = two_nodes();
-    near.protocol.speculative = true;
+    near.quirks.speculative = true;
     near.link.as_mut().unwrap().latency = Span(100);
     let h = hops(&r);
     let (_, took) = latency(&near, 0, Some(2), From::L2);
@@ -253,7 +257,7 @@ fn a_slow_other_node_holds_a_transfer_of_a_cache_up_by_three_crossings_and_memor
 fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
     for migratory in [true, false] {
         let mut n = two_nodes();
-        n.protocol.migratory = migratory;
+        n.quirks.migratory = migratory;
         for home in [0, 1] {
             let (mut r, _) = latency(&n, home, Some(2), From::L2);
             let line = if home == 0 { r.shared } else { r.far } + 5;
@@ -274,7 +278,7 @@ fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
 #[test]
 fn a_new_state_in_memory_s_directory_is_a_write_of_the_line_at_its_home() {
     let mut n = two_nodes();
-    n.protocol.directory_writes = true;
+    n.quirks.directory_writes = true;
     let mut r = rig(&small(), &n);
     r.m.mem.restart_meters(r.m.now);
     let (far, near) = (r.far + 5, r.shared + 5);
@@ -399,13 +403,13 @@ fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
 }
 
 /// All combinations that can occur: a node with a modified copy is the only one with any copy.
-fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, NodesProtocolSpec, NodeTransition)> {
+fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, NodesQuirks, NodeTransition)> {
     let copies = || HELD.into_iter().flat_map(|p| HELD.into_iter().map(move |l| Copies { private: p, llc: l }));
     let all = WANTS.into_iter().flat_map(move |w| copies().flat_map(move |n| copies().map(move |f| (w, n, f))));
     let rows = all.flat_map(|(w, n, f)| {
         [(NodeSide::Near, true), (NodeSide::Near, false), (NodeSide::Far, true), (NodeSide::Far, false)].map(
             |(s, m)| {
-                let p = NodesProtocolSpec { migratory: m, ..NodesProtocolSpec::default() };
+                let p = NodesQuirks { migratory: m, ..NodesQuirks::default() };
                 (w, n, f, s, p, crossing(w, n, f, s, &p))
             },
         )
@@ -448,16 +452,10 @@ fn the_table_keeps_one_writer_and_the_newest_data() {
 
 /// A rig in which core 1 and the LLC of node 0, and core 2 and the LLC of node 1, hold the line in the given states.
 /// Core 0 has a clean copy if it upgrades. None if the combination cannot occur.
-fn rig_with(
-    want: CoreRequest,
-    near: Copies,
-    far: Copies,
-    home: NodeSide,
-    p: NodesProtocolSpec,
-) -> Option<(Rig, LineAddr)> {
-    let nodes = NodesSpec { protocol: p, ..two_nodes() };
+fn rig_with(want: CoreRequest, near: Copies, far: Copies, home: NodeSide, p: NodesQuirks) -> Option<(Rig, LineAddr)> {
+    let nodes = NodesSpec { quirks: p, ..two_nodes() };
     let mut h = small();
-    h.llc.read_hit = ReadHit::Retain;
+    h.llc.quirks.read_hit = ReadHit::Retain;
     let mut r = rig(&h, &nodes);
     let line = if home == NodeSide::Near { r.shared } else { r.far } + 5;
     for (core, spare, c) in [(1, 0, near), (2, 3, far)] {
@@ -613,7 +611,7 @@ run = { load = "none" }
 [override.nodes]
 count = 2
 link = { links = 3, rate = "20 GB/s", latency = "30 ns", message = "16 B", data = "80 B", credits = 64 }
-protocol = { speculative_penalty = "5 ns" }
+quirks = { speculative_penalty = "5 ns" }
 "#;
 
 #[test]

@@ -536,7 +536,7 @@ fn a_nic_takes_what_it_does_not_say_from_its_platform() {
     let nic = s.peripherals[0].ethernet().expect("it is one");
     let rings = nic.rings.as_ref().expect("it has them");
     assert_eq!((nic.link.0, nic.lanes), (40_000_000_000, 8));
-    assert_eq!((rings.receive, rings.transmit, rings.receive_cache), (256, 128, 64));
+    assert_eq!((rings.receive, rings.transmit, rings.quirks.receive_cache), (256, 128, 64));
 }
 
 /// Frames from DRAM are read out of order; a core that is offered more than it serves continues to serve.

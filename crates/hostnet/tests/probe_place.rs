@@ -66,7 +66,7 @@ fn a_read_goes_to_memory_for_what_no_cache_has_alone() {
 fn a_place_that_the_platform_does_not_know_is_refused() {
     let s = scenario(&text("write", "both", false, r#"policy = "ddio", ways = 2"#, "migrate"));
     let said = host::run(&s, &mut |_| Ok(())).map(drop).expect_err("the LLC keeps no copy");
-    assert!(said.contains("tenant[0].app.place = \"both\"") && said.contains("caches.llc.read_hit"), "{said}");
+    assert!(said.contains("tenant[0].app.place = \"both\"") && said.contains("caches.llc.quirks.read_hit"), "{said}");
 }
 
 /// The probe of a core's loads names lines of another node, on which its third core is.

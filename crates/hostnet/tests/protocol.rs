@@ -103,9 +103,10 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
 /// the combination can occur.
 fn rig_with(h: LlcProtocol, private: CopyState, llc: CopyState, upgrades: bool) -> Option<(Rig, LineAddr)> {
     let mut spec: HierarchySpec = small();
-    (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
-    (spec.llc.store_hit, spec.llc.device_read, spec.llc.modified_read) = (h.store_hit, h.device_read, h.modified_read);
-    spec.llc.upgrade_miss = h.upgrade_miss;
+    (spec.llc.role, spec.llc.quirks.read_hit, spec.llc.quirks.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
+    (spec.llc.quirks.store_hit, spec.llc.quirks.device_read, spec.llc.quirks.modified_read) =
+        (h.store_hit, h.device_read, h.modified_read);
+    spec.llc.quirks.upgrade_miss = h.upgrade_miss;
     let mut r = Rig::new(&spec, 0b1111);
     let line = r.shared + 3;
     if llc != CopyState::Nowhere {

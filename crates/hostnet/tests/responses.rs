@@ -18,7 +18,7 @@ const FAR: u64 = 65_000;
 fn load_and_one_from_dram(responses: [u32; 3], cold: bool, others: u32) -> Time {
     let s = scenario(ONE_CORE);
     let mut caches = s.platform.caches;
-    [caches.l1d.response_cycles, caches.l2.response_cycles, caches.llc.response_cycles] = responses;
+    [caches.l1d.response_cycles, caches.l2.response_cycles, caches.llc.quirks.response_cycles] = responses;
     let mut map = AddressMap::default();
     let r = map.add(1 << 16, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
     let base = map.get(r).base;

@@ -66,7 +66,7 @@ fn n04_a_buffer_that_would_lose_packets_is_refused() {
     for (device, key) in [
         ("receive_buffer = \"96 KiB\"", "peripheral[0].receive_buffer = \"96 KiB\" loses packets"),
         ("propagation = \"2 us\"", "receive_buffer"),
-        ("xon = \"100 KiB\"", "peripheral[0].xon = \"100 KiB\" is above xoff"),
+        ("xon = \"100 KiB\"", "peripheral[0].quirks.xon = \"100 KiB\" is above xoff"),
         ("mtu = \"1500 B\"", "peripheral[0].mtu = \"1500 B\" is not one of"),
         ("message = \"6 KiB\"", "peripheral[0].message = \"6 KiB\" is not a multiple of mtu"),
         ("lanes = 32", "peripheral[0].lanes = 32 is not within 1 to 16"),

@@ -140,7 +140,7 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             pmd,
             "\"ethernet\"",
             "\"ethernet\"\nrings = { throttle = \"dynamic\" }",
-            "peripheral[0].rings.throttle is for the kernel",
+            "peripheral[0].rings.quirks.throttle is for the kernel",
         ),
         (ccnic, "\"dma\"", "\"ddio\", sweep_rx = true", "placement.sweep_rx is for other stacks"),
         (ccnic, "outstanding = 1", "outstanding = 1\ntimeout = \"2 ms\"", "traffic.timeout is for other stacks"),
@@ -175,7 +175,7 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             pmd,
             "\"ethernet\"",
             "\"ethernet\"\nrings = { queue_turnaround = \"1 us\" }",
-            "peripheral[0].rings.queue_turnaround = \"1 us\" needs queue_requests",
+            "peripheral[0].rings.quirks.queue_turnaround = \"1 us\" needs queue_requests",
         ),
         (
             icx,
@@ -193,7 +193,7 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             pmd,
             "\"ethernet\"",
             "\"ethernet\"\nrings = { transmit_packets = 5000 }",
-            "peripheral[0].rings.transmit_packets = 5000 is not within 1 to 4096",
+            "peripheral[0].rings.quirks.transmit_packets = 5000 is not within 1 to 4096",
         ),
         (iperf, "none\"", "none\"\npacket = \"512 B\"", "segments of a TCP receiver are those of traffic.dctcp"),
         (
@@ -509,7 +509,7 @@ fn a_device_may_ask_for_as_many_lines_as_its_link_carries_together() {
     assert!(with(8).is_ok());
     let e = with(7).unwrap_err();
     one_sentence(&e);
-    assert!(e.contains("peripheral[0].tags = 7 is less than platform.pcie.train = 8"), "{e}");
+    assert!(e.contains("peripheral[0].tags = 7 is less than platform.pcie.quirks.train = 8"), "{e}");
 }
 
 /// A host without packets has no rate to search for, and is measured for a time.
@@ -648,7 +648,7 @@ proptest! {
                 "core.stores_per_line", "caches.llc.size", "caches.llc.ways", "caches.llc.slices",
                 "caches.llc.write_buffer", "caches.l1d.size", "caches.l1d.ways", "caches.l2.size",
                 "caches.l2.ways", "memory.channels", "memory.ranks", "memory.rpq", "memory.wpq",
-                "memory.mapping", "memory.write_high", "memory.bank_groups", "nic.pipeline",
+                "memory.mapping", "memory.write_high", "memory.quirks.bank_groups", "nic.pipeline",
                 "nic.line_interval", "queue_pair.poll_instructions",
             ];
             lines.push(format!("[override]\n{} = {}", keys[at % keys.len()], VALUES[value]));

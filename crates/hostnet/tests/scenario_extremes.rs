@@ -32,7 +32,12 @@ fn a_clock_or_a_rate_that_stands_still_is_refused() {
             "platform.nodes.uncore_clock[0] = \"0 Hz\" is not within 1 MHz",
         ),
         ("ccnic-upi", "nodes.link", "rate = \"0 B/s\"", "platform.nodes.link.rate = \"0 B/s\" is not within 1 MB/s to"),
-        ("testpmd", "pcie", "lane_rate = \"0 bps\"", "platform.pcie.lane_rate = \"0 bps\" is not within 1 Mbps to"),
+        (
+            "testpmd",
+            "pcie",
+            "lane_rate = \"0 bps\"",
+            "platform.pcie.quirks.lane_rate = \"0 bps\" is not within 1 Mbps to",
+        ),
     ] {
         let said = with(name, table, line);
         assert!(said.contains(says), "{said}");
@@ -42,17 +47,17 @@ fn a_clock_or_a_rate_that_stands_still_is_refused() {
 #[test]
 fn dram_that_could_never_answer_is_refused_with_the_timing_at_fault() {
     for (line, says) in [
-        ("tck_ps = 0", "platform.memory.timing.tck_ps = 0 is not within 100 to 100000"),
-        ("refi_ps = 0", "platform.memory.timing.refi_ps = 0 is not within 1 to"),
+        ("tck_ps = 0", "platform.memory.quirks.timing.tck_ps = 0 is not within 100 to 100000"),
+        ("refi_ps = 0", "platform.memory.quirks.timing.refi_ps = 0 is not within 1 to"),
         (
             "rfc_ps = 350000\nrefi_ps = 350000",
             "timing.refi_ps = 350000 leaves no time for an access beside refreshes of rfc_ps = ",
         ),
         ("rfc_ps = 7800000", "leaves no time for an access beside refreshes of rfc_ps = 7800000; give more than "),
         ("rcd_ps = 18000000000000", "timing.rcd_ps = 18000000000000 is "),
-        ("ccd_l_ps = 2000000", "platform.memory.timing.ccd_l_ps = 2000000 is not within 0 to 1000000"),
+        ("ccd_l_ps = 2000000", "platform.memory.quirks.timing.ccd_l_ps = 2000000 is not within 0 to 1000000"),
     ] {
-        let said = with("kvs", "memory.timing", line);
+        let said = with("kvs", "memory.quirks.timing", line);
         assert!(said.contains(says), "{said}");
     }
     let said = with("kvs", "memory", "ranks = 1073741824\nbank_groups = 4");
@@ -64,7 +69,7 @@ fn dram_that_could_never_answer_is_refused_with_the_timing_at_fault() {
 /// Without refreshes, the timings of refreshes have no effect.
 #[test]
 fn timings_of_refreshes_are_free_where_there_are_none() {
-    let own = "[override.memory]\nrefresh = false\n[override.memory.timing]\nrefi_ps = 1";
+    let own = "[override.memory]\nrefresh = false\n[override.memory.quirks.timing]\nrefi_ps = 1";
     scenario(&format!("{}\n{own}\n", shipped("kvs")));
 }
 
@@ -89,7 +94,7 @@ fn sizes_times_and_counts_beyond_all_machines_are_refused() {
         ("nic", "pipeline = \"18446743 s\"", "platform.nic.pipeline = \"18446743 s\" is more than 100 us"),
         ("caches", "noc_cycles = 4294967295", "platform.caches.noc_cycles = 4294967295 is more than 1048576"),
         ("core", "rob = 4294967295", "platform.core.rob = 4294967295 is more than 65536"),
-        ("memory", "age_cap_ns = 1000000000000", "platform.memory.age_cap_ns = 1000000000000 is more than"),
+        ("memory", "age_cap_ns = 1000000000000", "platform.memory.quirks.age_cap_ns = 1000000000000 is more than"),
     ] {
         let said = with("quadrant3", table, line);
         assert!(said.contains(says), "{said}");

@@ -25,7 +25,7 @@ fn near(got: f64, expected: f64, tolerance: f64, what: &str) {
 
 /// Two cores, and six cores, whose misses would be faster without the path: one request in 20 ns. By Little's law each
 /// of a core's 12 misses takes as long as all of them take on the path, less the 14.4 ns until a miss takes a free
-/// buffer (`core.lfb_retry`).
+/// buffer (`core.quirks.lfb_retry`).
 #[test]
 fn cores_that_read_have_one_request_at_a_time_on_the_way() {
     for cores in [2, 6] {

@@ -48,6 +48,7 @@ mod probe_place;
 mod protocol;
 mod recorded;
 mod release;
+mod resolved;
 mod responses;
 mod ring_dma;
 mod roce_contract;

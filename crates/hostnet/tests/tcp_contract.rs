@@ -249,7 +249,7 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     bad(&response("target = \"80 Gbps\", occupancy = 70, levels = []"), "peripheral[0].host_response.levels = []");
     bad(&text(4, "", "gain = 2.0", ""), "traffic.dctcp.gain = 2");
     bad(&text(4, "", "mark = \"4 MiB\"", ""), "traffic.dctcp.mark = \"4 MiB\"");
-    bad(&text(4, "", "", "[override.tcp]\npoll_budget = 0\n"), "platform.tcp.poll_budget = 0");
+    bad(&text(4, "", "", "[override.tcp]\npoll_budget = 0\n"), "platform.tcp.quirks.poll_budget = 0");
     bad(
         &text(4, "", "", "").replace("[[peripheral]]\nkind = \"ethernet\"", ""),
         "\"tcp_receive\" and a [[peripheral]]",

@@ -68,7 +68,7 @@ fn rig(drivers: &[usize]) -> Rig {
             first: None,
             stride: stride(rings.buffer_size),
             buffers: add(u64::from(buffers) * stride(rings.buffer_size), RegionKind::Rx),
-            ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), RegionKind::App),
+            ring: add(Mempool::ring_lines(buffers, costs.quirks.mempool_cache), RegionKind::App),
         };
         let receive_notes = add(note_lines(rings.receive), RegionKind::App);
         let transmit_notes = add(note_lines(rings.transmit), RegionKind::App);

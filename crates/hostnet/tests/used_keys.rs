@@ -266,11 +266,11 @@ const CONDITIONS: [(&str, &str); 27] = [
     ("placement.iat.min_ways", "matters once the loop has shrunk so far"),
     ("placement.sweep_rx", "sends in place has no last read"),
     ("peripheral.moderation", "a busy queue then never waits for `moderation`"),
-    ("rings.write_back_idle", "changes nothing with `write_back.after = 1`"),
-    ("idio.hint_overflow", "finds the queue full"),
-    ("rings.transmit_buffer", "fills where the wire is slower"),
-    ("rings.transmit_turnaround", "when `transmit_packets` frames were in flight"),
-    ("rings.receive_turnaround", "when `receive_packets` packets were in flight"),
+    ("rings.quirks.write_back_idle", "changes nothing with `write_back.after = 1`"),
+    ("idio.quirks.hint_overflow", "finds the queue full"),
+    ("rings.quirks.transmit_buffer", "fills where the wire is slower"),
+    ("rings.quirks.transmit_turnaround", "when `transmit_packets` frames were in flight"),
+    ("rings.quirks.receive_turnaround", "when `receive_packets` packets were in flight"),
 ];
 
 /// Whether the documentation of the key says when it has no effect.

@@ -55,8 +55,8 @@ def _file(platform: Mapping[str, Any], folder: Path) -> Path:
     tables["core"]["stores_per_line"] = 1  # the measured program accesses one word of a line
     llc = tables["caches"]["llc"]
     llc.update(size=f"{_SETS * _WAYS * _SLICES * 64 // 1024} KiB", ways=_WAYS, slices=_SLICES)
-    if llc.get("inclusive_ways"):
-        llc["inclusive_ways"] = 1
+    if llc.get("quirks", {}).get("inclusive_ways"):
+        llc["quirks"]["inclusive_ways"] = 1
     path = folder / "curves.toml"
     path.write_text(tomli_w.dumps(tables), encoding="utf-8")
     return path

@@ -66,7 +66,7 @@ class Value:
 VALUES = (
     Value("core.store_queue", 4, 256),
     Value("core.lfb", 4, 48, width=1.15),
-    Value("core.lfb_retry", 0.5, 60, whole=False, unit="ns"),
+    Value("core.quirks.lfb_retry", 0.5, 60, whole=False, unit="ns"),
     Value("core.prefetch.distance", 4, 63),
     Value("core.prefetch.credits", 4, 127),
     Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),

@@ -383,7 +383,7 @@ class _Reader:
         devices: frozenset[int] = frozenset()
         if placement.get("policy") in ("ddio", "idio") and index == 0:
             first = _numbers(placement.get("ways"), count, top=False)
-            highest = (self.caches.get("llc") or {}).get("device_ways") == "highest"
+            highest = ((self.caches.get("llc") or {}).get("quirks") or {}).get("device_ways") == "highest"
             devices = frozenset(count - 1 - w for w in first) if highest else first
         own = {
             str(t.get("name")): _numbers(t["llc_ways"], count, top=True)

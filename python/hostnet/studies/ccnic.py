@@ -170,7 +170,7 @@ def ends(platform: Grid, systems: tuple[str, ...], sizes: tuple[int, ...] = (SMA
 
 
 # Buffers hold packets of the MTU behind their metadata.
-MTU = also({"ccnic.large_buffer": lambda row: "8 KiB" if row["packet_bytes"] == HUGE else None})
+MTU = also({"ccnic.quirks.large_buffer": lambda row: "8 KiB" if row["packet_bytes"] == HUGE else None})
 # Host cores, each with a NIC core.
 SWEPT = {"icx": (1, 4, 8, 10, 12, 14, 16), "spr": (1, 8, 16, 24, 32, 40, 48, 56)}
 # Packets of 64 B and 4 KiB over host cores; and one core that looks at headers alone.
@@ -195,7 +195,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "no_recycle_nonseq": {"ccnic.recycle": False, "ccnic.nonsequential": False},
 }
 STEPS["no_small"] = {**STEPS["no_recycle_nonseq"], "ccnic.small_buffers": False}
-STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host", "ccnic.cache": 0}
+STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host", "ccnic.quirks.cache": 0}
 
 
 # Switches of the interface; what is CC-NIC's own choice is left alone, so that figures share runs.
@@ -222,7 +222,10 @@ ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
 # take from the host, by the order in which the pool is filled.
 CACHE_MANAGEMENT = (
     PLATFORM * axes.POLICY.among(POLICIES)
-    + PLATFORM * axes.POLICY("nic_prefetch") * axes.ALLOC_ORDER.among(ORDERS) * also({"ccnic.nic_prefetch": True})
+    + PLATFORM
+    * axes.POLICY("nic_prefetch")
+    * axes.ALLOC_ORDER.among(ORDERS)
+    * also({"ccnic.quirks.nic_prefetch": True})
 ) * (SMALL_CCNIC * PEAK)
 # Buffer management by the host or by the NIC. Blank buffers are posted before sizes are known.
 POOL = axes.POOL.among({"shared": {}, "host": {"ccnic.pool": "host", "ccnic.small_buffers": False}})
@@ -234,7 +237,7 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 
 def batches(axis: Axis, driver: str) -> Grid:
     """Bursts of one way, at CC-NIC and at a PCIe NIC's driver."""
-    alike = also({"override.poll_mode.transmit_burst": 32, "override.poll_mode.burst": 32})
+    alike = also({"override.poll_mode.quirks.transmit_burst": 32, "override.poll_mode.burst": 32})
     ours = CCNIC * axis.at(f"ccnic.{axis.column}", usual=32)(*BATCHES)
     theirs = SYSTEM("e810") * alike * axis.at(f"override.poll_mode.{driver}")(*BATCHES)
     return ICX * SMALL_PACKETS * (ours + theirs) * PEAK
@@ -255,10 +258,10 @@ FIG18 = SPR * SMALL_CCNIC * PLACED * LOAD("min", "peak") * COUNT(1) * AS_FAST
 # The platform's prefetchers of the L1 and the L2, by socket. In the other studies the host's prefetchers are on and the
 # NIC's are off, as in the paper.
 PREFETCH = {
-    "off": {"ccnic.host_prefetch": False},
+    "off": {"ccnic.quirks.host_prefetch": False},
     "host": {},
-    "nic": {"ccnic.host_prefetch": False, "ccnic.nic_prefetch": True},
-    "both": {"ccnic.nic_prefetch": True},
+    "nic": {"ccnic.quirks.host_prefetch": False, "ccnic.quirks.nic_prefetch": True},
+    "both": {"ccnic.quirks.nic_prefetch": True},
 }
 
 
@@ -274,7 +277,7 @@ EVENTS = (
     SPR
     * SMALL_CCNIC
     * axes.SIGNALLING.at("ccnic.wake")(*WAKES)
-    * axes.QUEUES.at("ccnic.idle_queues", form=lambda n: n - 1)(*QUEUES)
+    * axes.QUEUES.at("ccnic.quirks.idle_queues", form=lambda n: n - 1)(*QUEUES)
     * MIN
 )
 
@@ -384,7 +387,7 @@ STUDIES = [
     study("fig14a", "Signals: inlined or registers", SPR * SMALL_CCNIC * SIGNAL * ENDS),
     study("fig14b", "Layouts of descriptors", SPR * SMALL_CCNIC * LAYOUT("grouped", "packed", "padded") * ENDS),
     study("fig15", "Buffer management, feature by feature", SPR * SMALL_CCNIC * VARIANT * ENDS),
-    study("fig16a", "Bursts sent", batches(axes.TX_BATCH, "transmit_burst"), ("mpps", "doorbells_per_packet")),
+    study("fig16a", "Bursts sent", batches(axes.TX_BATCH, "quirks.transmit_burst"), ("mpps", "doorbells_per_packet")),
     study("fig16b", "Bursts received", batches(axes.RX_BATCH, "burst"), ("mpps",)),
     study("fig17", "Remote accesses of a packet", FIG17, REMOTE),
     study("fig18", "With and without the interconnect", FIG18, (*CURVE, "host_cycles_per_packet"), then=loaded),

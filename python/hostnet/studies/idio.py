@@ -129,7 +129,9 @@ PLACES = {"P1": "mlc", "P2": "both", "P3": "llc", "P4": "ddio", "P5": "dram"}
 
 # One request for a line in the MLC alone, in both, in the LLC's other ways, in its DDIO ways, or in DRAM alone. A line is in both
 # where the LLC keeps what an MLC reads.
-LOCATION = axes.LOCATION.among({name: {} for name in PLACES} | {"P2": {"override.caches.llc.read_hit": "retain"}})
+LOCATION = axes.LOCATION.among(
+    {name: {} for name in PLACES} | {"P2": {"override.caches.llc.quirks.read_hit": "retain"}}
+)
 FIG1 = (
     axes.SYSTEM("ddio")
     * axes.REQUEST("write", "read")
@@ -200,7 +202,7 @@ FIG5 = (
 # --- Sections V and VI ----------------------------------------------------------------------------------------------
 
 # No rate is a burst and low pressure changes nothing: every core stays at LLC, where its FSM begins.
-NEVER = {"placement.idio.burst_threshold": "100 Tbps", "placement.idio.sticky": True}
+NEVER = {"placement.idio.burst_threshold": "100 Tbps", "placement.idio.quirks.sticky": True}
 STATUS = axes.STATUS("llc") * SYSTEM("idio") * also(NEVER) + axes.STATUS("mlc") * SYSTEM("static")
 # Destination of header and payload by class and status, and an invalidation where every cache has room.
 MECH = (

@@ -25,11 +25,11 @@ LAYOUTS = {"one_line": "S0C", "two_lines": "S0"}
 # (docs/ccnic/measurements.md), its look-ahead, and buffers without metadata.
 LIBRARY: Mapping[str, Any] = {
     "ccnic.nic_node": 0,
-    "ccnic.free_check": "ahead",
-    "ccnic.own_ahead": 2,
-    "ccnic.nic_prefetch": True,
-    "ccnic.metadata": "0 B",
-    "ccnic.costs": {
+    "ccnic.quirks.free_check": "ahead",
+    "ccnic.quirks.own_ahead": 2,
+    "ccnic.quirks.nic_prefetch": True,
+    "ccnic.quirks.metadata": "0 B",
+    "ccnic.quirks.costs": {
         "alloc": 70,
         "free": 70,
         "host_tx": 150,
@@ -46,9 +46,9 @@ LIBRARY: Mapping[str, Any] = {
 # descriptors, blanks, and frees behind a sweep, which begins once 32 of 1024 descriptors have been sent.
 UNOPTIMISED: Mapping[str, Any] = {
     "ccnic.preset": "unoptimised",
-    "ccnic.cache": 0,
-    "ccnic.free_threshold": 1024 - 32 + 1,
-    "ccnic.costs": {**LIBRARY["ccnic.costs"], "host_tx": 441, "host_rx": 332, "nic_tx": 298, "nic_rx": 298},
+    "ccnic.quirks.cache": 0,
+    "ccnic.quirks.free_threshold": 1024 - 32 + 1,
+    "ccnic.quirks.costs": {**LIBRARY["ccnic.quirks.costs"], "host_tx": 441, "host_rx": 332, "nic_tx": 298, "nic_rx": 298},
 }
 PACKETS = axes.PACKETS.said("packets under way", "packets")
 

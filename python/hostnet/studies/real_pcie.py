@@ -67,7 +67,7 @@ def point(name: str, test: str, lines: str, size: int) -> Grid:
         "peripheral.0.queue_depth": UNDER_WAY if many else 1,
         "peripheral.0.command_latency": "0 ns" if test == "command read" else f"{ENGINE_NS} ns",
         # Reads of a few lines find them in the LLC after the first time, as behind a host that has touched them.
-        "override.caches.llc.device_read": "install" if lines == "warm" else "snapshot",
+        "override.caches.llc.quirks.device_read": "install" if lines == "warm" else "snapshot",
         "run.time": by_length("200 us", "50 us"),
     }
     return on(BASE) * axes.PLATFORM.at("platform")(name) * TEST(test) * LINES(lines) * BLOCK(size) * also(changes)

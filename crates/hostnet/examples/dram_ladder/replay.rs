@@ -5,7 +5,7 @@ use hostnet::kernel::{LineAddr, NodeId, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::timing::TimingOverride;
 use hostnet::memory::dram::{
-    DramCompletion, DramController, DramRequest, DramSpec, EntryRelease, PagePolicy, Scheduler,
+    DramCompletion, DramController, DramQuirks, DramRequest, DramSpec, EntryRelease, PagePolicy, Scheduler,
 };
 
 const MIB: u64 = 1 << 20;
@@ -196,13 +196,22 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
         other => panic!("no profile for {other}"),
     };
     let fast = standard == Standard::Ddr4_3200;
-    let base =
-        DramSpec { standard, channels: r.channels, mapping: r.mapping.clone(), age_cap_ns: 0, ..DramSpec::default() };
+    let base = DramSpec {
+        standard,
+        channels: r.channels,
+        mapping: r.mapping.clone(),
+        quirks: DramQuirks { age_cap_ns: 0, ..DramSpec::default().quirks },
+        ..DramSpec::default()
+    };
     if r.simulator.starts_with("ramulator") {
         // Ramulator: tRFC of 360 ns for 8 Gb, FRFCFS; an entry moves to the active buffer with its ACT.
         let tck: u64 = if fast { 625 } else { 833 };
         let timing = TimingOverride { rfc_ps: Some(360_000u64.div_ceil(tck) * tck), ..TimingOverride::default() };
-        let spec = DramSpec { scheduler: Scheduler::FirstReady, entry_release: EntryRelease::Activate, timing, ..base };
+        let spec = DramSpec {
+            scheduler: Scheduler::FirstReady,
+            quirks: DramQuirks { entry_release: EntryRelease::Activate, timing, ..base.quirks.clone() },
+            ..base
+        };
         (spec, Offer::PerClock)
     } else if r.simulator.starts_with("dramsim3") {
         let timing = TimingOverride {
@@ -213,12 +222,9 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             ..TimingOverride::default()
         };
         let spec = DramSpec {
-            bank_queue: 8,
-            row_hit_limit: 4,
             // DRAMsim3 drains writes when all 32 entries are taken, or more than 8 while all bank queues are empty.
             write_high: 0.97,
-            write_idle: 0.25,
-            timing,
+            quirks: DramQuirks { bank_queue: 8, row_hit_limit: 4, write_idle: 0.25, timing, ..base.quirks.clone() },
             ..base
         };
         (spec, Offer::PerClock)
@@ -247,17 +253,19 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             rpq: 64,
             wpq: 128,
             scheduler: Scheduler::Transaction,
-            entry_release: EntryRelease::Data,
             page_policy: PagePolicy::OpenAdaptive,
-            row_access_limit: 16,
             write_high: 0.85,
-            write_low: 0.375,
-            write_idle: 0.5,
-            min_read_burst: 16,
-            max_write_burst: 16,
-            // 10 + 10 ns in the controller, and 9 + 4 clocks of the 3 GHz crossbar.
+            write_low: 0.375, // 10 + 10 ns in the controller, and 9 + 4 clocks of the 3 GHz crossbar.
             static_latency_ns: 24.33,
-            timing,
+            quirks: DramQuirks {
+                entry_release: EntryRelease::Data,
+                row_access_limit: 16,
+                write_idle: 0.5,
+                min_read_burst: 16,
+                max_write_burst: 16,
+                timing,
+                ..base.quirks.clone()
+            },
             ..base
         };
         let period = if r.channels == 1 { 1666 } else { 1666 / u64::from(r.channels) };

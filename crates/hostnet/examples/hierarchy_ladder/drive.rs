@@ -6,7 +6,7 @@ use hostnet::machine::{Event, Machine, MachineSignal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
-use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
+use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcQuirks, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{Memory, Probe, Txn, TxnOp, LINE};
 
@@ -114,31 +114,34 @@ fn hierarchy() -> HierarchySpec {
         l2: cache(1024, 16, 10),
         l2_inclusive: false,
         llc: LlcSpec {
-            clean_victim_cleans: false,
             size: Size(36 << 20),
             ways: 18,
             latency_cycles: 30,
-            response_cycles: 0,
             slices: 1,
             indexing: Indexing::Modulo,
             replacement: Replacement::Lru,
             role: LlcRole::Inclusive,
-            read_hit: ReadHit::Retain,
-            store_hit: Default::default(),
-            upgrade_miss: Default::default(),
-            modified_read: Default::default(),
-            clean_victim: CleanVictim::Drop,
-            write_back_uses: true,
-            device_read: Default::default(),
-            device_read_ages: false,
-            device_ways: Default::default(),
-            inclusive_ways: 0,
-            mshrs: 0,
             write_buffer: 512,
-            nic_credits: 0,
             write_order: Default::default(),
-            writebacks: WriteBacks::Immediate,
             write_ack: Span(0),
+            quirks: LlcQuirks {
+                preset: None,
+                mshrs: 0,
+                clean_victim_cleans: false,
+                response_cycles: 0,
+                read_hit: ReadHit::Retain,
+                store_hit: Default::default(),
+                upgrade_miss: Default::default(),
+                modified_read: Default::default(),
+                clean_victim: CleanVictim::Drop,
+                write_back_uses: true,
+                device_read: Default::default(),
+                device_read_ages: false,
+                device_ways: Default::default(),
+                inclusive_ways: 0,
+                nic_credits: 0,
+                writebacks: WriteBacks::Immediate,
+            },
         },
         // The reference's unloaded latencies with and without caches, 69.2 ns and 51.3 ns, differ by the time of its
         // crossbars and cache responses, both ways, and 44 cycles of look-ups.

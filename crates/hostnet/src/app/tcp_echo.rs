@@ -73,7 +73,7 @@ pub struct TcpEchoSpec {
     pub calls: Calls,
     /// Instructions of the fast path.
     #[serde(default)]
-    pub costs: FastPathCosts,
+    pub quirks: FastPathCosts,
 }
 fn pipelined() -> u32 {
     64

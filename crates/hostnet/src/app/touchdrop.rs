@@ -18,7 +18,7 @@ pub struct TouchdropSpec {
     /// together.
     #[serde(default)]
     pub instructions_per_byte: f64,
-    /// Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0.
+    /// Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0.
     #[serde(default)]
     pub taken_branches_per_byte: u32,
 }

@@ -14,7 +14,7 @@ pub struct TouchfwdSpec {
     /// Instructions per byte of the packet: load, compare and branch. The default is 3.
     #[serde(default = "per_byte")]
     pub instructions_per_byte: f64,
-    /// Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0.
+    /// Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0.
     #[serde(default)]
     pub taken_branches_per_byte: u32,
     /// Instructions per packet in addition to those per byte. The default is 20.

@@ -102,10 +102,10 @@ fn platform(s: &Scenario) -> Check {
         positive(key, v.into())?;
     }
     let llc = &p.caches.llc;
-    need(llc.nic_credits < llc.write_buffer, || {
+    need(llc.quirks.nic_credits < llc.write_buffer, || {
         format!(
-            "platform.caches.llc.nic_credits = {} must be below write_buffer = {}, or no core is ever admitted",
-            llc.nic_credits, llc.write_buffer
+            "platform.caches.llc.quirks.nic_credits = {} must be below write_buffer = {}, or no core is ever admitted",
+            llc.quirks.nic_credits, llc.write_buffer
         )
     })?;
     need(p.core.compute_ipc > 0.0 && p.core.compute_ipc <= f64::from(p.core.width), || {
@@ -143,19 +143,21 @@ fn platform(s: &Scenario) -> Check {
     if let Some(t) = &p.core.stlb {
         t.check().map_err(|e| format!("platform.core.{e}"))?;
     }
-    if let Some(n) = p.core.lfb_targets {
-        need((1..=1024).contains(&n), || format!("platform.core.lfb_targets = {n} is not within 1 to 1024"))?;
+    if let Some(n) = p.core.quirks.lfb_targets {
+        need((1..=1024).contains(&n), || format!("platform.core.quirks.lfb_targets = {n} is not within 1 to 1024"))?;
     }
-    if let Some(n) = p.core.combining_buffers {
+    if let Some(n) = p.core.quirks.combining_buffers {
         need((1..=MOST_BUFFERS).contains(&n), || {
-            format!("platform.core.combining_buffers = {n} is not within 1 to {MOST_BUFFERS}")
+            format!("platform.core.quirks.combining_buffers = {n} is not within 1 to {MOST_BUFFERS}")
         })?;
     }
-    if let Some(n) = p.core.l2_mshrs {
-        need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
+    if let Some(n) = p.core.quirks.l2_mshrs {
+        need((1..=100).contains(&n), || format!("platform.core.quirks.l2_mshrs = {n} is not within 1 to 100"))?;
     }
     if let Some(f) = &p.core.prefetch {
-        f.check().and_then(|()| f.check_mshrs(p.core.l2_mshrs)).map_err(|e| format!("platform.core.prefetch.{e}"))?;
+        f.check()
+            .and_then(|()| f.check_mshrs(p.core.quirks.l2_mshrs))
+            .map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
     if let Some(f) = &p.core.l1_prefetch {
         f.check(p.core.lfb).map_err(|e| format!("platform.core.l1_prefetch.{e}"))?;
@@ -257,8 +259,8 @@ fn tenants(s: &Scenario) -> Check {
         let mask = ways(t, llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
         need(mask & !llc.inclusive_mask() != 0, || {
             format!(
-                "tenant[{i}].llc_ways are all among the {} of platform.caches.llc.inclusive_ways; choose others",
-                llc.inclusive_ways
+                "tenant[{i}].llc_ways are all among the {} of platform.caches.llc.quirks.inclusive_ways; choose others",
+                llc.quirks.inclusive_ways
             )
         })?;
         let driver = t.stack == Some(StackSpec::PollMode);
@@ -326,9 +328,9 @@ fn peripherals(s: &Scenario) -> Check {
     if let Some(pcie) = &p.pcie {
         pcie.check().map_err(|e| format!("platform.pcie.{e}"))?;
         for (i, d) in s.peripherals.iter().enumerate() {
-            let (tags, train) = (d.tags(), pcie.train);
+            let (tags, train) = (d.tags(), pcie.quirks.train);
             need(tags >= train, || {
-                format!("peripheral[{i}].tags = {tags} is less than platform.pcie.train = {train}, lines that are read together")
+                format!("peripheral[{i}].tags = {tags} is less than platform.pcie.quirks.train = {train}, lines that are read together")
             })?;
         }
     }
@@ -341,18 +343,21 @@ fn peripherals(s: &Scenario) -> Check {
     if let Some(iio) = &p.iio {
         positive("platform.iio.write_buffer", iio.write_buffer.into())?;
         positive("platform.iio.read_buffer", iio.read_buffer.into())?;
-        let train = p.pcie.as_ref().map_or(1, |pcie| pcie.train);
+        let train = p.pcie.as_ref().map_or(1, |pcie| pcie.quirks.train);
         need(train <= iio.write_buffer.min(iio.read_buffer), || {
             format!(
-                "platform.pcie.train = {train} is more than the entries of platform.iio.write_buffer or read_buffer"
+                "platform.pcie.quirks.train = {train} is more than the entries of platform.iio.write_buffer or read_buffer"
             )
         })?;
         need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;
-        let header = iio.line_header.unwrap_or_default();
+        let header = iio.quirks.line_header.unwrap_or_default();
         need(header.0 <= iio.line_interval.0, || {
-            format!("platform.iio.line_header = \"{header}\" is more than line_interval = \"{}\"", iio.line_interval)
+            format!(
+                "platform.iio.quirks.line_header = \"{header}\" is more than line_interval = \"{}\"",
+                iio.line_interval
+            )
         })?;
-        positive("platform.iio.write_back_buffer", iio.write_back_buffer.into())?;
+        positive("platform.iio.quirks.write_back_buffer", iio.quirks.write_back_buffer.into())?;
     }
     if s.peripherals.is_empty() {
         let asks = |t: &TenantSpec| match &t.app {

@@ -128,12 +128,12 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
     }
     let caches = &s.platform.caches;
     let llc = &caches.llc;
-    let responses = caches.l1d.response_cycles + caches.l2.response_cycles + llc.response_cycles;
+    let responses = caches.l1d.response_cycles + caches.l2.response_cycles + llc.quirks.response_cycles;
     check_mixture::nodes(s)?;
     let refused = [
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
-        (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
-        (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),
+        (llc.quirks.device_read == DeviceRead::Install, "caches.llc.quirks.device_read = \"install\"".into()),
+        (llc.quirks.mshrs > 0, format!("caches.llc.quirks.mshrs = {}", llc.quirks.mshrs)),
         (responses > 0, "response_cycles of caches.l1d, caches.l2 and caches.llc above 0".into()),
     ];
     match refused.into_iter().find(|r| r.0) {

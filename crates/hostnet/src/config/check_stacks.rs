@@ -178,7 +178,7 @@ fn modes_without_a_port(s: &Scenario, tenant: TenantId, c: &CcnicSpec, largest: 
 /// Checks that a buffer holds a packet of `bytes` bytes, which an application reads at successive addresses.
 fn one_buffer(c: &CcnicSpec, bytes: u64) -> Check {
     need(bytes <= c.large_room(), || {
-        let (has, fits) = (c.large_buffer, c.buffer_for(bytes));
+        let (has, fits) = (c.quirks.large_buffer, c.buffer_for(bytes));
         format!(
             "ccnic.large_buffer = \"{has}\" does not hold a packet of {bytes} B, which the application reads at successive addresses; give \
              \"{fits}\""

@@ -138,7 +138,7 @@ pub(super) fn packets(s: &Scenario) -> Check {
 /// changes leave alone.
 pub(super) fn outgrown(changes: &Value, s: &Scenario) -> Check {
     let given = |path: &str| changes.pointer(path).is_some();
-    let faster = ["/pcie/generation", "/pcie/lane_rate"].into_iter().find(|key| given(key));
+    let faster = ["/pcie/generation", "/pcie/quirks/lane_rate"].into_iter().find(|key| given(key));
     let (Some(key), Some(pcie), Some(iio)) = (faster, &s.platform.pcie, &s.platform.iio) else { return Ok(()) };
     let interval = iio.line_interval.0;
     if interval == 0 || given("/iio/line_interval") {
@@ -325,10 +325,10 @@ fn interrupts(s: &Scenario) -> Check {
     let Some(RingDriver::PollMode(_)) = s.ringed().map(|ringed| ringed.driver) else { return Ok(()) };
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
-    let throttle = |e: &EthernetSpec| e.rings.as_ref().map(|r| r.throttle).unwrap_or_default();
+    let throttle = |e: &EthernetSpec| e.rings.as_ref().map(|r| r.quirks.throttle).unwrap_or_default();
     for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))) {
         need(known.iter().any(|k| throttle(k) == throttle(nic)), || {
-            format!("peripheral[{i}].rings.throttle is for the kernel, and a poll-mode driver does not use it; leave it out")
+            format!("peripheral[{i}].rings.quirks.throttle is for the kernel, and a poll-mode driver does not use it; leave it out")
         })?;
         type Spelt = fn(&EthernetSpec) -> String;
         let keys: [(&str, &str, Spelt); 10] = [

@@ -7,6 +7,7 @@ mod check_precision;
 mod check_ranges;
 mod check_stacks;
 mod check_unused;
+mod presets;
 pub mod registry;
 pub mod renamed;
 pub mod resolve;
@@ -16,7 +17,7 @@ pub mod traffic;
 mod unknown;
 
 pub use registry::Registry;
-pub use resolve::{nearest_choice, resolve, resolve_noting, SpecError};
+pub use resolve::{nearest_choice, resolve, resolve_noting, resolved, SpecError};
 pub use scenario::{Load, Platform, Scenario};
 pub use unknown::unknown_key;
 

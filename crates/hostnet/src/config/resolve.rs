@@ -3,7 +3,7 @@
 use super::registry::{Registry, EXTENSION};
 use super::scenario::Scenario;
 use super::unknown::unknown_key;
-use super::{check, check_unused, renamed, sources, Platform};
+use super::{check, check_unused, presets, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -91,12 +91,39 @@ pub fn resolve_with(
     traffic_of_tenants(&mut root);
     client(&mut root, file, search, &mut notes)?;
     all_ways(&mut root);
-    registry.mark(&mut root);
-    let mut s: Scenario = typed_with(registry, root, file).map_err(|e| explain_missing_table(e, file, &lacked))?;
-    registry.attach(&mut s).or_else(|why| err(file, why))?;
+    let mut s = scenario_of(registry, root, file).map_err(|e| explain_missing_table(e, file, &lacked))?;
     for own in changes.iter().flatten() {
         sources::check(own, &s.platform).or_else(|why| err(file, why))?;
     }
+    locate_inputs(&mut s, file, search)?;
+    check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
+    changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
+    changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
+    Ok((s, notes))
+}
+
+/// Reads the resolved form of a scenario: nothing is merged into it, looked for or renamed. `file` names it in messages.
+///
+/// # Errors
+/// One sentence that names file, key and value.
+pub fn resolved(text: &str, file: &str) -> Result<Scenario, SpecError> {
+    let root = serde_json::from_str(text).or_else(|e| err(file, e))?;
+    let mut s = scenario_of(&Registry::default(), root, file)?;
+    locate_inputs(&mut s, file, &[])?;
+    check::check(&s).or_else(|why| err(file, why))?;
+    Ok(s)
+}
+
+/// The scenario that the complete tables of `root` describe, with its components of `registry`.
+fn scenario_of(registry: &Registry, mut root: Value, file: &str) -> Result<Scenario, SpecError> {
+    registry.mark(&mut root);
+    let mut s: Scenario = typed_with(registry, root, file)?;
+    registry.attach(&mut s).or_else(|why| err(file, why))?;
+    Ok(s)
+}
+
+/// Finds the captures and recordings of a scenario.
+fn locate_inputs(s: &mut Scenario, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
     if let Some(p) = &mut s.traffic.pcap {
         locate(&mut p.file, "traffic.pcap", file, search)?;
     }
@@ -108,10 +135,7 @@ pub fn resolve_with(
             locate(input, &format!("tenant[{i}].app"), file, search)?;
         }
     }
-    check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
-    changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
-    changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
-    Ok((s, notes))
+    Ok(())
 }
 
 /// Finds the file `given` of the table at `key`, beside the scenario's file or in `search`.
@@ -197,7 +221,7 @@ fn merge_ccnic(all: &mut Value, part: Value) {
 fn unoptimised() -> Value {
     serde_json::json!({
         "signal": "register", "layout": "packed", "pool": "host", "recycle": false, "small_buffers": false,
-        "nonsequential": false, "pool_scope": "port"
+        "nonsequential": false, "quirks": { "pool_scope": "port" }
     })
 }
 
@@ -307,12 +331,13 @@ fn part_of_platform(table: &mut Map<String, Value>) -> Option<Value> {
     Some(part)
 }
 
-/// The tables of `text` under their new names. `below` is the path of these tables in a scenario, as for
+/// The tables of `text` under their new names, with presets written out. `below` is the path of these tables in a scenario, as for
 /// [`renamed::rename`].
 fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let mut root = tables(text, file)?;
-    let said = renamed::rename(&mut root, below, renamed::RENAMED).or_else(|why| err(file, why))?;
+    let said = renamed::rename(&mut root, below, &renamed::ALL).or_else(|why| err(file, why))?;
     notes.extend(said.into_iter().map(|what| sentence(format!("{file}: {what}.")).0));
+    presets::expand(&mut root, below);
     Ok(root)
 }
 

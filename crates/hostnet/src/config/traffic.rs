@@ -216,7 +216,7 @@ pub struct TrafficSpec {
     #[serde(default)]
     pub protocol: Protocol,
     /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains. Completions of sends count as well
-    /// where `queue_pair.send_completions` is set.
+    /// where `queue_pair.quirks.send_completions` is set.
     #[serde(default)]
     pub depth: u32,
     /// Number of packets per burst, for `arrivals = "burst"`.

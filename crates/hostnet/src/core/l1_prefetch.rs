@@ -20,6 +20,14 @@ use std::collections::VecDeque;
 pub struct L1PrefetchSpec {
     /// Whether the L1's prefetchers work.
     pub enabled: bool,
+    /// Habits of the L1's prefetchers, which a platform sets; scenarios leave them alone.
+    pub quirks: L1PrefetchQuirks,
+}
+
+/// Habits of the prefetchers of the L1 that processors differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct L1PrefetchQuirks {
     /// Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables the prefetcher. A load
     /// of the line that follows a remembered line, or several loads of one line, make the prefetcher fetch the line
     /// after the loaded one.
@@ -46,18 +54,21 @@ impl L1PrefetchSpec {
     /// Fails with one clause that names key and value.
     pub fn check(&self, lfb: u32) -> Result<(), String> {
         for (key, v, least, most) in [
-            ("recent", self.recent, 0, 64),
-            ("instructions", self.instructions, 0, 256),
-            ("trigger", self.trigger, 2, 16),
-            ("misses", self.misses, 1, lfb),
-            ("stores", self.stores, 1, 1024),
+            ("quirks.recent", self.quirks.recent, 0, 64),
+            ("quirks.instructions", self.quirks.instructions, 0, 256),
+            ("quirks.trigger", self.quirks.trigger, 2, 16),
+            ("quirks.misses", self.quirks.misses, 1, lfb),
+            ("quirks.stores", self.quirks.stores, 1, 1024),
         ] {
             if !(least..=most).contains(&v) {
                 return Err(format!("{key} = {v} is not within {least} to {most}"));
             }
         }
-        if !(LINE..PAGE * LINE).contains(&self.longest.0) {
-            return Err(format!("longest = \"{}\" is not within a line and a page of 4 KiB", self.longest));
+        if !(LINE..PAGE * LINE).contains(&self.quirks.longest.0) {
+            return Err(format!(
+                "quirks.longest = \"{}\" is not within a line and a page of 4 KiB",
+                self.quirks.longest
+            ));
         }
         Ok(())
     }
@@ -96,14 +107,14 @@ impl L1Prefetcher {
     /// The prefetchers that `s` describes; None if they are disabled.
     pub fn new(s: &L1PrefetchSpec) -> Option<L1Prefetcher> {
         s.enabled.then(|| L1Prefetcher {
-            recent: VecDeque::with_capacity(s.recent.to_usize()),
-            recent_most: s.recent.to_usize(),
-            entries: Vec::with_capacity(s.instructions.to_usize()),
-            most: s.instructions.to_usize(),
-            longest: (s.longest.0 / LINE).cast_signed(),
-            trigger: s.trigger,
-            misses: s.misses,
-            stores: s.stores,
+            recent: VecDeque::with_capacity(s.quirks.recent.to_usize()),
+            recent_most: s.quirks.recent.to_usize(),
+            entries: Vec::with_capacity(s.quirks.instructions.to_usize()),
+            most: s.quirks.instructions.to_usize(),
+            longest: (s.quirks.longest.0 / LINE).cast_signed(),
+            trigger: s.quirks.trigger,
+            misses: s.quirks.misses,
+            stores: s.quirks.stores,
             in_a_row: 0,
             tick: 0,
         })
@@ -170,12 +181,7 @@ mod tests {
     fn of(recent: u32, instructions: u32) -> L1Prefetcher {
         let s = L1PrefetchSpec {
             enabled: true,
-            recent,
-            instructions,
-            longest: Size(2048),
-            trigger: 3,
-            misses: 6,
-            stores: 4,
+            quirks: L1PrefetchQuirks { recent, instructions, longest: Size(2048), trigger: 3, misses: 6, stores: 4 },
         };
         s.check(12).unwrap();
         L1Prefetcher::new(&s).unwrap()

@@ -12,4 +12,4 @@ pub mod strides;
 pub use cpu::{Cpu, Retired};
 pub use event::{CoreEvent, CorePosts};
 pub use op::{Mapped, Op, Program};
-pub use spec::{CoreSpec, Pipeline, RobHolds};
+pub use spec::{CoreQuirks, CoreSpec, Pipeline, RobHolds};

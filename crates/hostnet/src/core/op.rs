@@ -33,7 +33,7 @@ pub enum Op {
     /// Load that becomes the anchor: later `Chase` and `Dependent…` ops wait for its data.
     Anchor { line: LineAddr },
     /// Walk over the bytes or words of a line: `loads` loads of the line, one after the other, with addresses known at
-    /// dispatch. Where a line fill buffer takes fewer accesses (`core.lfb_targets`), the walk over the next line waits
+    /// dispatch. Where a line fill buffer takes fewer accesses (`core.quirks.lfb_targets`), the walk over the next line waits
     /// for this walk. The op dispatches the instructions of one load; the program adds the instructions of the other
     /// loads.
     Walk { line: LineAddr, loads: u16 },
@@ -84,10 +84,10 @@ pub enum Op {
     /// have retired.
     Invalidate { line: LineAddr, lines: u32, op: Sweep, instructions: u32 },
     /// Serialising instruction, such as AArch64's read of a system register in gem5: waits until all earlier loads and
-    /// stores are done and all earlier doorbells are answered, and takes `core.serialise_cycles` more. The op waits for
+    /// stores are done and all earlier doorbells are answered, and takes `core.quirks.serialise_cycles` more. The op waits for
     /// nothing in an in-order core and where that key is absent.
     Serialise,
-    /// Taken branches, each of which costs the core's fetch stage `core.taken_branch_cycles`.
+    /// Taken branches, each of which costs the core's fetch stage `core.quirks.taken_branch_cycles`.
     TakenBranches(u32),
     /// Side effect that reports `tag` after all earlier instructions have retired; with `stores`, earlier stores must
     /// be done as well.

@@ -5,7 +5,7 @@
 
 use super::strides::{Strides, WaitingPrefetches};
 use crate::flow::AheadDomain;
-use crate::kernel::{ids::LineKey, Int, LineAddr, Time};
+use crate::kernel::{ids::LineKey, with_defaults, Int, LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,15 +39,6 @@ pub enum CacheLevel {
 pub struct PrefetchSpec {
     /// Whether the prefetcher is on.
     pub enabled: bool,
-    /// Pattern of accesses that the prefetcher follows.
-    #[serde(default)]
-    pub pattern: PrefetchPattern,
-    /// Cache that the prefetcher belongs to; `llc` needs `pattern = "stride"` and `adjacent = false`.
-    #[serde(default)]
-    pub into: CacheLevel,
-    /// Whether the prefetcher also follows accesses to a NIC's receive buffers.
-    #[serde(default)]
-    pub network: bool,
     /// Number of pages watched at a time, each with one stream; with `pattern = "stride"`, number of instructions.
     pub streams: u32,
     /// Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream never leaves
@@ -61,11 +52,40 @@ pub struct PrefetchSpec {
     /// Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
     /// buffers do not claim.
     pub credits: u32,
-    /// Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); a further prefetch displaces
+    /// Habits of the prefetcher, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: PrefetchQuirks,
+}
+
+/// Named set of quirks of a prefetcher.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefetchPreset {
+    /// Stride prefetcher of gem5.
+    Gem5,
+}
+
+/// Habits of the prefetcher of the L2 or the LLC that processors and simulators differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrefetchQuirks {
+    /// Named set of quirks that the other keys of this table override. When absent, the defaults of the keys apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<PrefetchPreset>,
+    /// Pattern of accesses that the prefetcher follows.
+    #[serde(default)]
+    pub pattern: PrefetchPattern,
+    /// Cache that the prefetcher belongs to; `llc` needs `pattern = "stride"` and `adjacent = false`.
+    #[serde(default)]
+    pub into: CacheLevel,
+    /// Whether the prefetcher also follows accesses to a NIC's receive buffers.
+    #[serde(default)]
+    pub network: bool,
+    /// Largest number of prefetches that wait for a free MSHR of the L2 (`core.quirks.l2_mshrs`); a further prefetch displaces
     /// the oldest. With 0, prefetches that find no free MSHR are dropped.
     #[serde(default)]
     pub waiting: u32,
-    /// Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave
+    /// Number of the L2's MSHRs (`core.quirks.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave
     /// these MSHRs free as well, even if the prefetcher is not enabled.
     #[serde(default)]
     pub reserve: u32,
@@ -77,6 +97,12 @@ pub struct PrefetchSpec {
     /// otherwise all prefetches are reads. Excludes `waiting`.
     #[serde(default)]
     pub ownership: bool,
+}
+
+impl Default for PrefetchQuirks {
+    fn default() -> PrefetchQuirks {
+        with_defaults()
+    }
 }
 
 impl PrefetchSpec {
@@ -95,39 +121,42 @@ impl PrefetchSpec {
                 return Err(format!("{key} = {v} is not within 1 to {most}"));
             }
         }
-        let most = if self.pattern == PrefetchPattern::Stride { 6 } else { 16 };
+        let most = if self.quirks.pattern == PrefetchPattern::Stride { 6 } else { 16 };
         if !(2..=most).contains(&self.trigger) {
             return Err(format!("trigger = {} is not within 2 to {most}", self.trigger));
         }
-        if self.ownership && self.waiting > 0 {
+        if self.quirks.ownership && self.quirks.waiting > 0 {
             return Err(format!(
-                "ownership = true does not go with waiting = {}: prefetches that wait are reads",
-                self.waiting
+                "quirks.ownership = true does not go with waiting = {}: prefetches that wait are reads",
+                self.quirks.waiting
             ));
         }
-        if self.into == CacheLevel::Llc && (self.pattern != PrefetchPattern::Stride || self.adjacent) {
-            return Err("into = \"llc\" needs pattern = \"stride\" and adjacent = false".into());
+        if self.quirks.into == CacheLevel::Llc
+            && (self.quirks.pattern != PrefetchPattern::Stride || self.quirks.adjacent)
+        {
+            return Err("quirks.into = \"llc\" needs pattern = \"stride\" and adjacent = false".into());
         }
-        if self.waiting > 256 {
-            return Err(format!("waiting = {} is not within 0 to 256", self.waiting));
+        if self.quirks.waiting > 256 {
+            return Err(format!("quirks.waiting = {} is not within 0 to 256", self.quirks.waiting));
         }
         Ok(())
     }
 
-    /// Checks that the L2 has enough MSHRs; `mshrs` is the value of `core.l2_mshrs`.
+    /// Checks that the L2 has enough MSHRs; `mshrs` is the value of `core.quirks.l2_mshrs`.
     ///
     /// # Errors
     /// Fails with one clause that names key and value.
     pub fn check_mshrs(&self, mshrs: Option<u32>) -> Result<(), String> {
-        for (key, v) in [("waiting", self.waiting), ("reserve", self.reserve)] {
+        for (key, v) in [("quirks.waiting", self.quirks.waiting), ("quirks.reserve", self.quirks.reserve)] {
             if v > 0 && mshrs.is_none() {
-                return Err(format!("{key} = {v} needs platform.core.l2_mshrs"));
+                return Err(format!("{key} = {v} needs platform.core.quirks.l2_mshrs"));
             }
         }
         match mshrs {
-            Some(n) if self.reserve >= n => {
-                Err(format!("reserve = {} leaves prefetches none of platform.core.l2_mshrs = {n}", self.reserve))
-            }
+            Some(n) if self.quirks.reserve >= n => Err(format!(
+                "quirks.reserve = {} leaves prefetches none of platform.core.quirks.l2_mshrs = {n}",
+                self.quirks.reserve
+            )),
             _ => Ok(()),
         }
     }
@@ -193,19 +222,20 @@ impl Prefetcher {
     /// The prefetchers that `s` describes; None if they are disabled.
     pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
         let none = PageStream { page: None, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
-        let strides = (s.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
+        let strides =
+            (s.quirks.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
         s.enabled.then(|| Prefetcher {
             distance: s.distance.cast_signed(),
             degree: s.degree,
             trigger: s.trigger,
-            network: s.network,
-            into: s.into,
+            network: s.quirks.network,
+            into: s.quirks.into,
             streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams.to_usize()] },
             strides,
-            waiting: WaitingPrefetches::new(s.waiting),
-            reserve: s.reserve,
-            adjacent: s.adjacent,
-            ownership: s.ownership,
+            waiting: WaitingPrefetches::new(s.quirks.waiting),
+            reserve: s.quirks.reserve,
+            adjacent: s.quirks.adjacent,
+            ownership: s.quirks.ownership,
             tick: 0,
             flights: vec![None; s.credits.to_usize()],
             queue: AheadDomain::new(s.credits),
@@ -341,18 +371,21 @@ mod tests {
     fn spec() -> PrefetchSpec {
         PrefetchSpec {
             enabled: true,
-            pattern: PrefetchPattern::Stream,
-            into: CacheLevel::L2,
-            network: false,
             streams: 32,
             distance: 20,
             degree: 2,
             trigger: 3,
             credits: 20,
-            waiting: 0,
-            reserve: 0,
-            adjacent: false,
-            ownership: false,
+            quirks: PrefetchQuirks {
+                preset: None,
+                pattern: PrefetchPattern::Stream,
+                into: CacheLevel::L2,
+                network: false,
+                waiting: 0,
+                reserve: 0,
+                adjacent: false,
+                ownership: false,
+            },
         }
     }
 
@@ -363,9 +396,11 @@ mod tests {
 
     #[test]
     fn prefetches_that_wait_ask_for_no_ownership() {
-        let e = PrefetchSpec { ownership: true, waiting: 8, ..spec() }.check().unwrap_err();
-        assert!(e.contains("ownership = true does not go with waiting = 8"), "{e}");
-        PrefetchSpec { ownership: true, ..spec() }.check().unwrap();
+        let e = PrefetchSpec { quirks: PrefetchQuirks { ownership: true, waiting: 8, ..spec().quirks }, ..spec() }
+            .check()
+            .unwrap_err();
+        assert!(e.contains("quirks.ownership = true does not go with waiting = 8"), "{e}");
+        PrefetchSpec { quirks: PrefetchQuirks { ownership: true, ..spec().quirks }, ..spec() }.check().unwrap();
     }
 
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {

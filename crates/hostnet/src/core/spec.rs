@@ -3,6 +3,7 @@
 use super::l1_prefetch::L1PrefetchSpec;
 use super::prefetch::PrefetchSpec;
 use crate::kernel::units::{Freq, Span};
+use crate::kernel::with_defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,31 @@ pub struct CoreSpec {
     pub compute_ipc: f64,
     /// Number of reorder buffer entries, in instructions.
     pub rob: u32,
+    /// Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries.
+    pub store_queue: u32,
+    /// Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding.
+    pub lfb: u32,
+    /// Load or store instructions that it takes to move one 64-byte line.
+    pub stores_per_line: u32,
+    /// Hardware prefetcher of the L2 or the LLC; none when absent. The prefetcher follows accesses to application
+    /// memory, and with its key `network` also accesses to a NIC's buffers.
+    #[serde(default)]
+    pub prefetch: Option<PrefetchSpec>,
+    /// Hardware prefetchers of the L1, which follow loads of application memory; none when absent.
+    #[serde(default)]
+    pub l1_prefetch: Option<L1PrefetchSpec>,
+    /// Second-level TLB, which the model of Redis uses; without this TLB, address translation takes no time.
+    #[serde(default)]
+    pub stlb: Option<TlbSpec>,
+    /// Habits of the core's buffers for misses, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: CoreQuirks,
+}
+
+/// Habits of a core's buffers for misses that processors and simulators differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CoreQuirks {
     /// Instructions that wait in the reorder buffer of an out-of-order core: "misses" (the default) or "all".
     #[serde(default)]
     pub rob_holds: RobHolds,
@@ -62,10 +88,6 @@ pub struct CoreSpec {
     /// Core cycles for which a taken branch leaves the fetch stage without instructions. The default is 0.
     #[serde(default)]
     pub taken_branch_cycles: u32,
-    /// Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries.
-    pub store_queue: u32,
-    /// Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding.
-    pub lfb: u32,
     /// Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only `lfb`
     /// and the prefetcher's `credits` limit the L2's misses; where the core follows a NIC's prefetch hints, the sum of
     /// both is the limit.
@@ -81,18 +103,12 @@ pub struct CoreSpec {
     /// Number of write-combining buffers, each of one line; 1 when absent.
     #[serde(default)]
     pub combining_buffers: Option<u32>,
-    /// Load or store instructions that it takes to move one 64-byte line.
-    pub stores_per_line: u32,
-    /// Hardware prefetcher of the L2 or the LLC; none when absent. The prefetcher follows accesses to application
-    /// memory, and with its key `network` also accesses to a NIC's buffers.
-    #[serde(default)]
-    pub prefetch: Option<PrefetchSpec>,
-    /// Hardware prefetchers of the L1, which follow loads of application memory; none when absent.
-    #[serde(default)]
-    pub l1_prefetch: Option<L1PrefetchSpec>,
-    /// Second-level TLB, which the model of Redis uses; without this TLB, address translation takes no time.
-    #[serde(default)]
-    pub stlb: Option<TlbSpec>,
+}
+
+impl Default for CoreQuirks {
+    fn default() -> CoreQuirks {
+        with_defaults()
+    }
 }
 
 fn one() -> u32 {
@@ -109,10 +125,11 @@ impl CoreSpec {
         of.rob = half(self.rob);
         of.store_queue = half(self.store_queue).max(self.stores_per_line);
         of.lfb = half(self.lfb);
-        of.l2_mshrs = self.l2_mshrs.map(half);
-        of.combining_buffers = self.combining_buffers.map(half);
+        of.quirks.l2_mshrs = self.quirks.l2_mshrs.map(half);
+        of.quirks.combining_buffers = self.quirks.combining_buffers.map(half);
         if let Some(p) = &mut of.prefetch {
-            (p.credits, p.waiting, p.reserve) = (half(p.credits), p.waiting / 2, p.reserve / 2);
+            (p.credits, p.quirks.waiting, p.quirks.reserve) =
+                (half(p.credits), p.quirks.waiting / 2, p.quirks.reserve / 2);
         }
         of
     }

@@ -3,7 +3,7 @@
 
 use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Int, Time};
+use crate::kernel::{with_defaults, Int, Time};
 use crate::memory::{LINE, LINE_U32};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,9 +43,6 @@ impl Generation {
 pub struct PcieSpec {
     /// PCIe generation of the links: signalling rate and line code.
     pub generation: Generation,
-    /// Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe link.
-    #[serde(default)]
-    pub lane_rate: Option<Bandwidth>,
     /// Largest payload of a memory write or a completion.
     pub max_payload: Size,
     /// Largest memory read request.
@@ -60,6 +57,24 @@ pub struct PcieSpec {
     pub dllp_share: f64,
     /// Flight time of a packet from transmitter to receiver, controllers included.
     pub propagation: Span,
+    /// Posted-data credits of a port of four lanes, in lines: the number of written lines that have been sent and whose
+    /// IIO entries are not yet free. A wider port has this number for each four of its lanes.
+    pub posted_lines: u32,
+    /// Non-posted header credits of a port of four lanes: the number of read requests that may wait for IIO entries. A
+    /// wider port has this number for each four of its lanes.
+    pub non_posted: u32,
+    /// Habits of the links of a simulator, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: PcieQuirks,
+}
+
+/// Habits of links that simulators of PCIe have.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PcieQuirks {
+    /// Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe link.
+    #[serde(default)]
+    pub lane_rate: Option<Bandwidth>,
     /// Whether the receiver of a packet acts on its header while the payload still occupies the link. When false (the
     /// default), the receiver waits for the whole packet.
     #[serde(default)]
@@ -69,12 +84,12 @@ pub struct PcieSpec {
     /// makes a simulation faster. The default is 1.
     #[serde(default = "one")]
     pub train: u32,
-    /// Posted-data credits of a port of four lanes, in lines: the number of written lines that have been sent and whose
-    /// IIO entries are not yet free. A wider port has this number for each four of its lanes.
-    pub posted_lines: u32,
-    /// Non-posted header credits of a port of four lanes: the number of read requests that may wait for IIO entries. A
-    /// wider port has this number for each four of its lanes.
-    pub non_posted: u32,
+}
+
+impl Default for PcieQuirks {
+    fn default() -> PcieQuirks {
+        with_defaults()
+    }
 }
 
 fn one() -> u32 {
@@ -96,7 +111,7 @@ impl PcieSpec {
 
     /// Bytes of payload that a port of `lanes` lanes carries per second in packets of the largest payload.
     pub fn payload_rate(&self, lanes: u32) -> f64 {
-        let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
+        let lane = self.quirks.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
         let payload = self.max_payload.0.to_f64();
         f64::from(lanes) * lane / 8.0 * (1.0 - self.dllp_share) * payload / (payload + f64::from(self.write_overhead))
     }
@@ -114,7 +129,7 @@ impl PcieSpec {
         if !(0.0..0.5).contains(&self.dllp_share) {
             return Err(format!("dllp_share = {} is not within 0 to 0.5", self.dllp_share));
         }
-        if self.generation == Generation::Gen6 && self.lane_rate.is_none() && self.dllp_share > 0.0 {
+        if self.generation == Generation::Gen6 && self.quirks.lane_rate.is_none() && self.dllp_share > 0.0 {
             return Err(format!(
                 "dllp_share = {} counts twice with generation = \"gen6\", whose flits have room for these packets; give 0",
                 self.dllp_share
@@ -127,13 +142,16 @@ impl PcieSpec {
         if self.non_posted == 0 {
             return Err("non_posted = 0 must be positive".into());
         }
-        if self.lane_rate.is_some_and(|r| r.0 < 1_000_000_000) {
-            return Err("lane_rate is below 1 Gbps".into());
+        if self.quirks.lane_rate.is_some_and(|r| r.0 < 1_000_000_000) {
+            return Err("quirks.lane_rate is below 1 Gbps".into());
         }
         let most =
             (self.posted_lines / payload).min(self.non_posted).min(64 * LINE_U32 / self.max_read_request.0.to_u32());
-        if !(1..=most).contains(&self.train) {
-            return Err(format!("train = {} is not within 1 to {most}, as the port's credits allow", self.train));
+        if !(1..=most).contains(&self.quirks.train) {
+            return Err(format!(
+                "quirks.train = {} is not within 1 to {most}, as the port's credits allow",
+                self.quirks.train
+            ));
         }
         Ok(())
     }
@@ -147,7 +165,7 @@ pub const NON_POSTED: usize = 1;
 impl PcieSpec {
     /// One direction of a port of `lanes` lanes.
     fn link(&self, lanes: u32) -> Link {
-        let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
+        let lane = self.quirks.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
         let bps = lane * f64::from(lanes) * (1.0 - self.dllp_share);
         Link::new(bps, self.propagation.into())
     }
@@ -167,8 +185,8 @@ impl PcieSpec {
             write_overhead: self.write_overhead,
             read_request: self.read_request,
             completion_overhead: self.completion_overhead,
-            train: self.train,
-            cut_through: self.cut_through,
+            train: self.quirks.train,
+            cut_through: self.quirks.cut_through,
         }
     }
 }
@@ -238,9 +256,7 @@ mod tests {
             propagation: Span(100_000),
             posted_lines: 64,
             non_posted: 32,
-            lane_rate: None,
-            cut_through: false,
-            train: 1,
+            quirks: PcieQuirks { lane_rate: None, cut_through: false, train: 1 },
         }
     }
 

@@ -10,6 +10,7 @@ use super::endpoint::{
 use super::DevicePosts;
 use crate::flow::{CreditWait, Credits, Link};
 use crate::kernel::units::{Bandwidth, Size, Span};
+use crate::kernel::with_defaults;
 use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::{LINE, LINE_U32};
@@ -44,6 +45,29 @@ pub struct RoceSpec {
     /// is 64 KiB.
     #[serde(default = "message")]
     pub buffer: Size,
+    /// Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
+    /// before a paused peer stops. The default is 130,944 B.
+    #[serde(default = "defaults::receive_buffer")]
+    pub receive_buffer: Size,
+    /// Flight time of a packet, MAC to MAC. The default is 100 ns.
+    #[serde(default = "defaults::propagation")]
+    pub propagation: Span,
+    /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
+    #[serde(default = "defaults::tags")]
+    pub tags: u32,
+    /// Contiguity of the physical memory of `buffer`: "buddy" (the default) for memory as Linux's buddy allocator
+    /// provides it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
+    #[serde(default)]
+    pub contiguous: Contiguous,
+    /// Details of the wire and of flow control, which scenarios leave alone.
+    #[serde(default)]
+    pub quirks: RoceQuirks,
+}
+
+/// Details of RoCE and of priority flow control that NICs differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoceQuirks {
     /// Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
     /// The default is 82.
     #[serde(default = "overhead")]
@@ -52,32 +76,24 @@ pub struct RoceSpec {
     /// is 16.
     #[serde(default = "message_overhead")]
     pub message_overhead: u32,
-    /// Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
-    /// before a paused peer stops. The default is 130,944 B.
-    #[serde(default = "defaults::receive_buffer")]
-    pub receive_buffer: Size,
     /// Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B.
     #[serde(default = "xoff")]
     pub xoff: Size,
     /// Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720 B.
     #[serde(default = "xon")]
     pub xon: Size,
-    /// Flight time of a packet, MAC to MAC. The default is 100 ns.
-    #[serde(default = "defaults::propagation")]
-    pub propagation: Span,
     /// Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns.
     #[serde(default = "pause_response")]
     pub pause_response: Span,
     /// Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32 KiB.
     #[serde(default = "transmit_buffer")]
     pub transmit_buffer: Size,
-    /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
-    #[serde(default = "defaults::tags")]
-    pub tags: u32,
-    /// Contiguity of the physical memory of `buffer`: "buddy" (the default) for memory as Linux's buddy allocator
-    /// provides it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
-    #[serde(default)]
-    pub contiguous: Contiguous,
+}
+
+impl Default for RoceQuirks {
+    fn default() -> RoceQuirks {
+        with_defaults()
+    }
 }
 fn mtu() -> Size {
     Size(4096)
@@ -116,7 +132,7 @@ impl RoceSpec {
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));
         }
-        for (key, s) in [("message", self.message), ("transmit_buffer", self.transmit_buffer)] {
+        for (key, s) in [("message", self.message), ("quirks.transmit_buffer", self.quirks.transmit_buffer)] {
             if s.0 == 0 || s.0 % self.mtu.0 != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of mtu = \"{}\"", self.mtu));
             }
@@ -125,16 +141,16 @@ impl RoceSpec {
             return Err(format!("buffer = \"{}\" is not a multiple of message = \"{}\"", self.buffer, self.message));
         }
         self.contiguous.check(self.mtu)?;
-        if self.xon.0 > self.xoff.0 {
-            return Err(format!("xon = \"{}\" is above xoff = \"{}\"", self.xon, self.xoff));
+        if self.quirks.xon.0 > self.quirks.xoff.0 {
+            return Err(format!("quirks.xon = \"{}\" is above xoff = \"{}\"", self.quirks.xon, self.quirks.xoff));
         }
-        let needed = self.xoff.0 + self.headroom();
+        let needed = self.quirks.xoff.0 + self.headroom();
         if self.receive_buffer.0 < needed {
             return Err(format!(
                 "receive_buffer = \"{}\" loses packets: beyond xoff = \"{}\" another {} B arrive before the peer stops; \
                  it takes {needed} B",
                 self.receive_buffer,
-                self.xoff,
+                self.quirks.xoff,
                 self.headroom()
             ));
         }
@@ -144,9 +160,9 @@ impl RoceSpec {
     /// Bytes that can still arrive once a pause frame has left: data in flight, data that the peer sends until it
     /// reacts, and the packet that it has begun by then (802.1Qbb, annex on buffer requirements).
     fn headroom(&self) -> u64 {
-        let window = 2 * u128::from(self.propagation.0) + u128::from(self.pause_response.0);
+        let window = 2 * u128::from(self.propagation.0) + u128::from(self.quirks.pause_response.0);
         let bytes = (window * u128::from(self.link.0)).div_ceil(8_000_000_000_000).to_u64();
-        bytes + 2 * (self.mtu.0 + u64::from(self.overhead + self.message_overhead))
+        bytes + 2 * (self.mtu.0 + u64::from(self.quirks.overhead + self.quirks.message_overhead))
     }
 
     /// Lines of the buffer.
@@ -157,7 +173,9 @@ impl RoceSpec {
     /// Payload rate of the link, in GB/s.
     pub fn payload_gbs(&self) -> f64 {
         let packets = (self.message.0 / self.mtu.0).to_f64();
-        let wire = self.message.0.to_f64() + packets * f64::from(self.overhead) + f64::from(self.message_overhead);
+        let wire = self.message.0.to_f64()
+            + packets * f64::from(self.quirks.overhead)
+            + f64::from(self.quirks.message_overhead);
         self.link.0.to_f64() / 8e9 * self.message.0.to_f64() / wire
     }
 }
@@ -222,16 +240,16 @@ impl Roce {
     /// A NIC with its buffer in `pages`.
     pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
         let packet = (s.mtu.0 / LINE).to_u32();
-        let rest = s.mtu.0 + u64::from(s.overhead);
+        let rest = s.mtu.0 + u64::from(s.quirks.overhead);
         Roce {
             op: s.op,
             pages,
             packet,
             packets: (s.message.0 / s.mtu.0).to_u32(),
             lines: s.lines(),
-            bytes: [rest + u64::from(s.message_overhead), rest],
+            bytes: [rest + u64::from(s.quirks.message_overhead), rest],
             link: Link::ethernet(s.link, s.propagation.into()),
-            response: s.pause_response.into(),
+            response: s.quirks.pause_response.into(),
             index: 0,
             at: 0,
             left: 0,
@@ -239,8 +257,8 @@ impl Roce {
             completed: 0,
             receive: RoceReceive {
                 buffer: Credits::new(s.receive_buffer.0.to_u32()),
-                xoff: s.xoff.0.to_u32(),
-                xon: s.xon.0.to_u32(),
+                xoff: s.quirks.xoff.0.to_u32(),
+                xon: s.quirks.xon.0.to_u32(),
                 drops: DropLedger::default(),
                 peer: Time::ZERO,
                 stopped: false,
@@ -249,7 +267,7 @@ impl Roce {
                 paused: Time::ZERO,
                 pauses: 0,
             },
-            transmit: RoceTransmit { room: Credits::new((s.transmit_buffer.0 / LINE).to_u32()), ready: 0 },
+            transmit: RoceTransmit { room: Credits::new((s.quirks.transmit_buffer.0 / LINE).to_u32()), ready: 0 },
         }
     }
 

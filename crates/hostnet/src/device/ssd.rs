@@ -4,6 +4,7 @@
 use super::endpoint::{check_counts, defaults, Device, DeviceBuildContext, DmaDirection, Offer, Piece};
 use super::DevicePosts;
 use crate::kernel::units::{Bandwidth, Size, Span};
+use crate::kernel::with_defaults;
 use crate::kernel::{Int, LineAddr, RandomStream, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
@@ -31,14 +32,6 @@ pub struct SsdSpec {
     pub queue_depth: u32,
     /// Bytes of a command; the command's buffer in memory has the same size.
     pub block: Size,
-    /// Number of bytes that an SSD moves for one command before the SSD continues with another: a power of two that
-    /// divides `block`. The default is 4 KiB.
-    #[serde(default = "interleave")]
-    pub interleave: Size,
-    /// Time from the end of one command to the first byte of the next command in the same place of the queue: medium,
-    /// firmware and the submitting thread. The default is 10 us.
-    #[serde(default = "latency")]
-    pub command_latency: Span,
     /// Maximum rate of each SSD's medium. When absent, only the link limits the rate.
     #[serde(default)]
     pub media_rate: Option<Bandwidth>,
@@ -58,6 +51,29 @@ pub struct SsdSpec {
     /// it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
     #[serde(default)]
     pub contiguous: Contiguous,
+    /// Details of the device, which scenarios leave alone.
+    #[serde(default)]
+    pub quirks: SsdQuirks,
+}
+
+/// Details of NVMe SSDs that devices differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SsdQuirks {
+    /// Number of bytes that an SSD moves for one command before the SSD continues with another: a power of two that
+    /// divides `block`. The default is 4 KiB.
+    #[serde(default = "interleave")]
+    pub interleave: Size,
+    /// Time from the end of one command to the first byte of the next command in the same place of the queue: medium,
+    /// firmware and the submitting thread. The default is 10 us.
+    #[serde(default = "latency")]
+    pub command_latency: Span,
+}
+
+impl Default for SsdQuirks {
+    fn default() -> SsdQuirks {
+        with_defaults()
+    }
 }
 fn one() -> u32 {
     1
@@ -93,7 +109,7 @@ impl SsdSpec {
         if self.cores > self.count {
             return Err(format!("cores = {} are more than the {} devices", self.cores, self.count));
         }
-        for (key, s) in [("block", self.block), ("interleave", self.interleave), ("page", self.page)] {
+        for (key, s) in [("block", self.block), ("quirks.interleave", self.quirks.interleave), ("page", self.page)] {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
             }
@@ -114,14 +130,18 @@ impl SsdSpec {
         if !self.page.0.is_power_of_two() {
             return Err(format!("page = \"{}\" is not a power of two", self.page));
         }
-        let contiguous = self.contiguous.check(self.interleave.max(self.page));
-        contiguous
-            .map_err(|e| format!("{e}; it holds interleave = \"{}\" and page = \"{}\"", self.interleave, self.page))?;
-        if !self.interleave.0.is_power_of_two() {
-            return Err(format!("interleave = \"{}\" is not a power of two", self.interleave));
+        let contiguous = self.contiguous.check(self.quirks.interleave.max(self.page));
+        contiguous.map_err(|e| {
+            format!("{e}; it holds interleave = \"{}\" and page = \"{}\"", self.quirks.interleave, self.page)
+        })?;
+        if !self.quirks.interleave.0.is_power_of_two() {
+            return Err(format!("quirks.interleave = \"{}\" is not a power of two", self.quirks.interleave));
         }
-        if self.block.0 % self.interleave.0 != 0 {
-            return Err(format!("interleave = \"{}\" does not divide block = \"{}\"", self.interleave, self.block));
+        if self.block.0 % self.quirks.interleave.0 != 0 {
+            return Err(format!(
+                "quirks.interleave = \"{}\" does not divide block = \"{}\"",
+                self.quirks.interleave, self.block
+            ));
         }
         Ok(())
     }
@@ -170,8 +190,8 @@ impl Ssd {
         Ssd {
             op: s.op,
             block,
-            chunk: (s.interleave.0 / LINE).to_u32(),
-            latency: s.command_latency.into(),
+            chunk: (s.quirks.interleave.0 / LINE).to_u32(),
+            latency: s.quirks.command_latency.into(),
             pages,
             active: Vec::with_capacity(s.queue_depth.to_usize()),
             coming: (0..s.queue_depth).map(|i| (Time::ZERO, i.to_u16())).collect(),

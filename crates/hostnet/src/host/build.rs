@@ -39,7 +39,7 @@ use crate::stack::extension::StackSite;
 use crate::stack::mempool::{self, Mempool, PoolMemory};
 use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{
-    self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing, SoftwareRings,
+    self, Buffers, DriverMemory, Duties, PollMode, PollModeQuirks, PollModeSpec, Recycling, SoftwareRing, SoftwareRings,
 };
 use crate::stack::tas::Service;
 use crate::stack::udp::{UdpSocket, USER_BUFFERS};
@@ -71,7 +71,7 @@ impl Host {
         let s = &*spec;
         let seed = s.seed;
         let captures = captures(s, keep_frames)?;
-        let mut map = AddressMap::aligned(s.platform.memory.alignment);
+        let mut map = AddressMap::aligned(s.platform.memory.quirks.alignment);
         // Tenant of each core, and the core's number within the tenant.
         let mut cores: Vec<(TenantId, u16)> = Vec::new();
         let mut groups: IdVec<TenantId, Vec<ThreadId>> = IdVec::new();
@@ -173,9 +173,9 @@ impl Host {
                     return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
                 }
                 if let Some(c) = tenant.ccnic.as_ref().filter(|c| !tenant.has_rings() && largest > c.large_room()) {
-                    let room = c.large_buffer;
+                    let room = c.quirks.large_buffer;
                     return Err(format!(
-                        "ccnic.large_buffer = \"{room}\" does not hold the {of}'s largest message of {largest} bytes"
+                        "ccnic.quirks.large_buffer = \"{room}\" does not hold the {of}'s largest message of {largest} bytes"
                     ));
                 }
                 if !tenant.has_rings() && tenant.ccnic.is_none() && largest.div_ceil(LINE) > buffer_lines {
@@ -341,14 +341,17 @@ impl Host {
         };
         let mut cpus: IdVec<ThreadId, Cpu> = core_of.enumerate().map(cpu).collect();
         if s.placement.reads_tags() {
-            let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
+            let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.quirks.reserve);
             let first = cpus.enumerate_mut().filter(|(t, c)| mem.first_thread(c.core()) == *t);
-            first.for_each(|(_, c)| c.follow(Hints::new(tagging.hint_queue, tagging.hint_overflow), reserve));
+            first.for_each(|(_, c)| {
+                c.follow(Hints::new(tagging.quirks.hint_queue, tagging.quirks.hint_overflow), reserve)
+            });
         }
         for p in s.tenant_ids().filter_map(|t| ccnic::parts(s, t)) {
             let off = |side: &[ThreadId], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
             let peers = &peers[p.tenant];
-            let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(peers, p.spec.nic_prefetch));
+            let (host, nic) =
+                (off(&groups[p.tenant], p.spec.quirks.host_prefetch), off(peers, p.spec.quirks.nic_prefetch));
             for cpu in host.into_iter().chain(nic) {
                 (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
             }
@@ -521,7 +524,7 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
     let overlay = s.tenant(tenant).stack == Some(StackSpec::Ccnic);
     let first = map.iter().count();
     let stride = mempool::stride(rings.buffer_size);
-    let one_pool = matches!(&driver, RingDriver::PollMode(costs) if costs.mempool_shared);
+    let one_pool = matches!(&driver, RingDriver::PollMode(costs) if costs.quirks.mempool_shared);
     let mut set_up = |c: &ThreadId| {
         let own = if pairs { Sharing::Shared } else { Sharing::of_thread(*c) };
         let r = map.add(u64::from(rings.receive) * stride, RegionKind::Rx, own, tenant);
@@ -553,7 +556,7 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                         RegionKind::Rx,
                         both,
                     ),
-                    ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), RegionKind::App, both),
+                    ring: add(Mempool::ring_lines(buffers, costs.quirks.mempool_cache), RegionKind::App, both),
                 };
                 let receive_notes = add(pmd::note_lines(rings.receive), RegionKind::App, own);
                 let transmit_notes = add(pmd::note_lines(rings.transmit), RegionKind::App, Sharing::of_thread(sends));
@@ -608,7 +611,10 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
 /// does not set the mempool's size.
 fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
     let ring = s.tenant(tenant).pipeline.as_ref().map_or(0, |p| p.ring);
-    PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
+    PollModeSpec {
+        quirks: PollModeQuirks { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone().quirks },
+        ..costs.clone()
+    }
 }
 
 /// Software rings of `tenant` with one ring for each of `receiving`, if its cores work in pairs.

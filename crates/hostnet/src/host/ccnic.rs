@@ -42,7 +42,7 @@ pub fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<Ccn
         CcnicSide::Host => NodeId(s.tenant(tenant).node),
         CcnicSide::Nic => NodeId(spec.nic_node.to_u8()),
     };
-    let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
+    let (tx, rx, buffer) = (nodes(spec.quirks.tx_home), nodes(spec.quirks.rx_home), nodes(spec.quirks.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
     let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
         let r = map.add(lines, RegionKind::App, Sharing::Shared, tenant);

@@ -122,7 +122,10 @@ pub fn run_and_trace_memory(
     progress: Progress,
 ) -> Result<Outcome, String> {
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
-        return Err("a trace of the requests to DRAM needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
+        return Err(
+            "a trace of the requests to DRAM needs run.load = \"fixed\" or \"saturate\": one window, not a search"
+                .into(),
+        );
     }
     let file = PartialFile::beside(out)?;
     let mut requests = RequestTrace::default();

@@ -391,7 +391,7 @@ impl Host {
         let tenant = self.cores[thread].tenant;
         self.replied(tenant, &p);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
-        if self.spec.platform.queue_pair.send_completions {
+        if self.spec.platform.queue_pair.quirks.send_completions {
             self.machine.nic.complete_send(queue);
         }
         qp::ended(&mut self.machine.nic, id, &mut self.tenants[tenant].tally, now);

@@ -62,7 +62,7 @@ impl Host {
             [PeripheralSpec::Ssd(ssd)] => {
                 o.device_gbs = self.ssd_gbs(ssd)?;
                 o.device_streams = f64::from(ssd.count);
-                o.device_run = (ssd.interleave.0 / LINE).to_f64();
+                o.device_run = (ssd.quirks.interleave.0 / LINE).to_f64();
                 if let Some(b) = self.spec.platform.block.as_ref().filter(|_| ssd.cores > 0) {
                     let page = (ssd.page.0 / LINE).to_f64();
                     let (reads, writes) = b.lines_per_page();
@@ -96,7 +96,7 @@ impl Host {
         let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0.to_f64() / 8e9);
         let wire = (f64::from(tlp.payload) / packet.as_ns()).min(media);
         let block = ssd.block.0.to_f64();
-        let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.command_latency.0) + block / wire);
+        let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.quirks.command_latency.0) + block / wire);
         Some(wire.min(queue) * f64::from(ssd.count))
     }
 
@@ -120,14 +120,14 @@ impl Host {
         let (p, t) = (&self.spec.platform, self.machine.mem.dram.timing());
         let d: &DramSpec = &p.memory;
         let device = d.standard.device(d.device_width);
-        let groups = or(d.bank_groups, device.bank_groups);
+        let groups = or(d.quirks.bank_groups, device.bank_groups);
         let iio = p.iio.as_ref()?;
         let (t_wtr_ns, t_rtw_ns) = turning(t, d.ranks);
         // A bound of 0 means no bound.
         let bound = |lines: u32| if lines == 0 { f64::INFINITY } else { f64::from(lines) };
         Some(model::PredictHost {
             channels: f64::from(d.channels * device.subchannels),
-            banks: f64::from(d.ranks) * groups * or(d.banks_per_group, device.banks_per_group),
+            banks: f64::from(d.ranks) * groups * or(d.quirks.banks_per_group, device.banks_per_group),
             banks_per_stream: self.banks_per_stream(),
             lines_per_row: f64::from(device.lines_per_row),
             t_trans_ns: ns(t.burst),
@@ -138,14 +138,14 @@ impl Host {
             t_wr_ns: ns(t.col_to_pre[WRITE] - t.cwl - t.burst),
             t_wtr_ns,
             t_rtw_ns,
-            t_rfc_ns: if d.refresh { ns(t.rfc) } else { 0.0 },
+            t_rfc_ns: if d.quirks.refresh { ns(t.rfc) } else { 0.0 },
             t_refi_ns: ns(t.refi),
             rpq: f64::from(d.rpq),
             wpq: f64::from(d.wpq),
             write_drain: (d.write_high - d.write_low) * f64::from(d.wpq),
-            write_burst: bound(d.max_write_burst),
-            read_burst: f64::from(d.min_read_burst).max(1.0),
-            writes_yield: d.writes_yield,
+            write_burst: bound(d.quirks.max_write_burst),
+            read_burst: f64::from(d.quirks.min_read_burst).max(1.0),
+            writes_yield: d.quirks.writes_yield,
             victims_apart: match p.caches.llc.indexing {
                 _ if p.caches.llc.slices == 1 => 0.0,
                 Indexing::Modulo | Indexing::FoldedSlices => 0.0,
@@ -153,7 +153,7 @@ impl Host {
                 Indexing::HashedSlices | Indexing::EvenSlices => 1.0,
             },
             lfb_credits: f64::from(p.core.lfb),
-            lfb_retry_ns: Time::from(p.core.lfb_retry).as_ns(),
+            lfb_retry_ns: Time::from(p.core.quirks.lfb_retry).as_ns(),
             iio_write_credits: f64::from(iio.count * iio.write_buffer),
             iio_read_credits: f64::from(iio.count * iio.read_buffer),
             llc_lines: (p.caches.llc.size.0 / LINE).to_f64(),

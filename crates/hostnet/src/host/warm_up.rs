@@ -96,7 +96,7 @@ impl Host {
     /// the LLC fills with lines that applications store to, and the other accesses may be skipped.
     fn fill_caches(&mut self) {
         let caches = &self.spec.platform.caches;
-        let stores_only = caches.llc.clean_victim == CleanVictim::Drop && caches.llc.role == LlcRole::Victim;
+        let stores_only = caches.llc.quirks.clean_victim == CleanVictim::Drop && caches.llc.role == LlcRole::Victim;
         let round = caches.llc.size.0 / LINE / 4;
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.machine.mem.functional = true;

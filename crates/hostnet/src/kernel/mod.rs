@@ -2,6 +2,7 @@
 
 pub mod cache_aligned;
 pub mod calendar;
+pub mod defaults;
 pub mod extension;
 pub mod hint;
 pub mod ids;
@@ -11,6 +12,7 @@ pub mod time;
 pub mod units;
 
 pub use calendar::{Calendar, Post};
+pub use defaults::with_defaults;
 pub use ids::{
     ChannelId, CoreId, Id, IdVec, LineAddr, NodeId, PacketId, PartialWriteId, PortId, QueueId, ReadJobId, RegionId,
     TenantId, ThreadId, TxnId,

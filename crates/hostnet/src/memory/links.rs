@@ -1,7 +1,7 @@
 //! Inter-socket links, and the position of each transaction on its way over them.
 
 use super::filter::LineSet;
-use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
+use super::nodes::{NodeLinkSpec, NodesQuirks, NodesSpec};
 use crate::flow::domain::{Domain, DomainReading};
 use crate::flow::Link;
 use crate::kernel::{IdVec, Int, LineAddr, NodeId, Time, TxnId};
@@ -64,7 +64,7 @@ pub(super) struct LinkDirection {
 #[derive(Clone)]
 pub struct InterSocket {
     link: NodeLinkSpec,
-    pub(super) protocol: NodesProtocolSpec,
+    pub(super) protocol: NodesQuirks,
     pub(super) directions: IdVec<NodeId, LinkDirection>,
     trips: Vec<Trip>,
     /// Number of speculative reads of memory whose data was not used.
@@ -110,8 +110,8 @@ impl InterSocket {
             waiting: VecDeque::new(),
         };
         let directions = IdVec::filled(direction, s.count.to_usize());
-        let directory = s.protocol.directory_writes.then(LineSet::default);
-        let (trips, protocol) = (Vec::new(), s.protocol);
+        let directory = s.quirks.directory_writes.then(LineSet::default);
+        let (trips, protocol) = (Vec::new(), s.quirks);
         Some(Box::new(InterSocket {
             link,
             protocol,
@@ -181,7 +181,7 @@ impl InterSocket {
 mod tests {
     use super::*;
     use crate::kernel::units::Size;
-    use crate::memory::nodes::NodesProtocolSpec;
+    use crate::memory::nodes::NodesQuirks;
 
     /// One link of 1 B/ns without any other latency.
     fn one_link(spare: u64) -> InterSocket {
@@ -194,8 +194,8 @@ mod tests {
             spare: Size(spare),
             credits: 8,
         };
-        let protocol = NodesProtocolSpec::default();
-        *InterSocket::new(&NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() })
+        let protocol = NodesQuirks::default();
+        *InterSocket::new(&NodesSpec { count: 2, link: Some(link), quirks: protocol, ..NodesSpec::default() })
             .expect("two nodes")
     }
 

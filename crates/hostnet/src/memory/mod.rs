@@ -238,7 +238,7 @@ impl Memory {
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = DramController::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
-        let channels = dram.channels().map(|ch| McQueue::new(d.overflow, dram.node_of(ch))).collect();
+        let channels = dram.channels().map(|ch| McQueue::new(d.quirks.overflow, dram.node_of(ch))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
         let inter_socket = InterSocket::new(nodes);
         let nodes = Nodes::new(nodes.count.to_usize(), |n| {
@@ -248,7 +248,7 @@ impl Memory {
                 noc: uncore.span(h.noc_cycles.into()),
                 look_up: uncore.span(h.llc.latency_cycles.into()),
                 crossing: uncore.span(nodes.crossing_cycles.into()),
-                from_dram: uncore.span((h.llc.response_cycles + nodes.crossing_cycles).into()),
+                from_dram: uncore.span((h.llc.quirks.response_cycles + nodes.crossing_cycles).into()),
                 admission: Default::default(),
                 waiting: [0; 2],
                 cha_writes: Domain::new(h.llc.write_buffer),
@@ -259,12 +259,12 @@ impl Memory {
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or_default();
         let llc_protocol = LlcProtocol {
             role: h.llc.role,
-            read_hit: h.llc.read_hit,
-            store_hit: h.llc.store_hit,
-            upgrade_miss: h.llc.upgrade_miss,
-            modified_read: h.llc.modified_read,
-            device_read: h.llc.device_read,
-            device_read_ages: h.llc.device_read_ages,
+            read_hit: h.llc.quirks.read_hit,
+            store_hit: h.llc.quirks.store_hit,
+            upgrade_miss: h.llc.quirks.upgrade_miss,
+            modified_read: h.llc.quirks.modified_read,
+            device_read: h.llc.quirks.device_read,
+            device_read_ages: h.llc.quirks.device_read_ages,
         };
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         Ok(Memory {
@@ -282,7 +282,7 @@ impl Memory {
             },
             paths: Paths::default(),
             races,
-            writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
+            writebacks: h.llc.quirks.writebacks == spec::WriteBacks::Admitted,
             spread,
             pending_victim: None,
             written_back: 0,
@@ -298,13 +298,13 @@ impl Memory {
             core_rows: CoreRows::new(llc_protocol),
             llc_protocol,
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
-            write_back_uses: h.llc.write_back_uses,
-            from_last: h.llc.device_ways == spec::DeviceWays::Highest,
+            write_back_uses: h.llc.quirks.write_back_uses,
+            from_last: h.llc.quirks.device_ways == spec::DeviceWays::Highest,
             inclusive_ways: h.llc.inclusive_mask(),
-            mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
+            mshrs: (h.llc.quirks.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.quirks.mshrs))),
             miss: None,
-            clean_victim: h.llc.clean_victim,
-            clean_victim_cleans: h.llc.clean_victim_cleans,
+            clean_victim: h.llc.quirks.clean_victim,
+            clean_victim_cleans: h.llc.quirks.clean_victim_cleans,
             tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
             ideal_network: false,
             functional: false,
@@ -316,7 +316,7 @@ impl Memory {
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             sides: h.llc.write_order == spec::WriteOrder::RoundRobin,
-            nic_credits: h.llc.nic_credits,
+            nic_credits: h.llc.quirks.nic_credits,
             rx_line_states: rx_line_states::RxLineStates::new(rx_base, rx_end),
             received: None,
             holds_unread: false,

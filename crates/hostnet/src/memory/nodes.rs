@@ -27,9 +27,9 @@ pub struct NodesSpec {
     /// Links between two nodes; needed when `count` is 2.
     #[serde(default)]
     pub link: Option<NodeLinkSpec>,
-    /// Choices of the coherence protocol between nodes.
+    /// Habits of the coherence protocol between nodes, which a platform sets; scenarios leave them alone.
     #[serde(default)]
-    pub protocol: NodesProtocolSpec,
+    pub quirks: NodesQuirks,
 }
 fn one() -> u32 {
     1
@@ -78,7 +78,7 @@ impl NodesSpec {
 impl Default for NodesSpec {
     fn default() -> NodesSpec {
         let uncore_clock = Vec::new();
-        NodesSpec { count: 1, cores: None, uncore_clock, crossing_cycles: 0, link: None, protocol: Default::default() }
+        NodesSpec { count: 1, cores: None, uncore_clock, crossing_cycles: 0, link: None, quirks: Default::default() }
     }
 }
 
@@ -108,7 +108,7 @@ pub struct NodeLinkSpec {
 /// Choices of the coherence protocol between nodes, which is MESIF.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NodesProtocolSpec {
+pub struct NodesQuirks {
     /// Whether a read that finds the line modified in the other node takes the line with the permission to write.
     /// Otherwise the line is written to its home and both nodes share it. True when absent.
     #[serde(default = "yes")]
@@ -131,8 +131,8 @@ fn yes() -> bool {
     true
 }
 
-impl Default for NodesProtocolSpec {
-    fn default() -> NodesProtocolSpec {
-        NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(0), directory_writes: false }
+impl Default for NodesQuirks {
+    fn default() -> NodesQuirks {
+        NodesQuirks { migratory: true, speculative: true, speculative_penalty: Span(0), directory_writes: false }
     }
 }

@@ -4,7 +4,7 @@
 //! node. The home agent knows exactly which node has copies. `tests/nodes.rs` checks the memory system against every
 //! row.
 
-use super::nodes::NodesProtocolSpec;
+use super::nodes::NodesQuirks;
 use super::protocol::{CopyState, PrivateAction};
 
 /// Request of a core that its own caches cannot grant.
@@ -86,7 +86,7 @@ impl NodeTransition {
 
 /// The protocol table. A node with a modified copy is the only node that has copies.
 #[inline]
-pub fn crossing(want: CoreRequest, near: Copies, far: Copies, home: NodeSide, p: &NodesProtocolSpec) -> NodeTransition {
+pub fn crossing(want: CoreRequest, near: Copies, far: Copies, home: NodeSide, p: &NodesQuirks) -> NodeTransition {
     use CopyState::{Clean, Nowhere};
     let snoops = home == NodeSide::Near;
     let row = |source, far| {

@@ -3,6 +3,7 @@
 use super::array::{shape, Indexing, Replacement};
 use super::LINE;
 use crate::kernel::units::{Freq, Size, Span};
+use crate::kernel::with_defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -135,10 +136,6 @@ pub struct LlcSpec {
     pub ways: u32,
     /// Cycles of the uncore clock that a look-up adds to an access.
     pub latency_cycles: u32,
-    /// Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to the requester; 0 when
-    /// absent.
-    #[serde(default)]
-    pub response_cycles: u32,
     /// Number of slices; the number of sets of a slice must be a power of two.
     pub slices: u32,
     /// Function that spreads lines over slices and sets.
@@ -150,6 +147,44 @@ pub struct LlcSpec {
     /// Inclusion policy of the LLC for fills from DRAM for cores.
     #[serde(default)]
     pub role: LlcRole,
+    /// Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it stops
+    /// admitting requests, the second stage of backpressure. No effect if `mshrs` is set.
+    pub write_buffer: u32,
+    /// Order in which writes that wait at the home agent enter a channel's write queue.
+    #[serde(default)]
+    pub write_order: WriteOrder,
+    /// Time of a write from the home agent to the memory controller, and of the acknowledgement that its queue has
+    /// accepted the write; 0 when absent.
+    #[serde(default)]
+    pub write_ack: Span,
+    /// Habits of the LLC and its home agent, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: LlcQuirks,
+}
+
+/// Named set of quirks of the LLC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LlcPreset {
+    /// Non-inclusive LLC of Xeon servers since Skylake, as Understanding the Host Network and IDIO describe it.
+    SkylakeSp,
+    /// LLC of the fork of zSim with which Sweeper was evaluated.
+    Zsim,
+    /// Mostly exclusive cache of gem5's classic memory system.
+    Gem5,
+}
+
+/// Habits of the LLC and its home agent that processors and simulators differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LlcQuirks {
+    /// Named set of quirks that the other keys of this table override. When absent, the defaults of the keys apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<LlcPreset>,
+    /// Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to the requester; 0 when
+    /// absent.
+    #[serde(default)]
+    pub response_cycles: u32,
     /// Treatment of the LLC's copy when a core's read hits it.
     #[serde(default)]
     pub read_hit: ReadHit,
@@ -189,29 +224,25 @@ pub struct LlcSpec {
     /// any other number needs `role = "victim"`.
     #[serde(default)]
     pub inclusive_ways: u32,
+    /// Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
+    /// priority. 0 when absent; no effect if `mshrs` is set.
+    #[serde(default)]
+    pub nic_credits: u32,
     /// Number of miss status holding registers (MSHRs) of each slice; 0, the default, means no limit. A miss holds an
     /// MSHR until its data has reached the requester and the memory controller has accepted the line that it displaced.
     /// While a slice has no free MSHR, all requests to it wait, hits included. With MSHRs, `write_buffer` and
     /// `nic_credits` have no effect.
     #[serde(default)]
     pub mshrs: u32,
-    /// Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it stops
-    /// admitting requests, the second stage of backpressure. No effect if `mshrs` is set.
-    pub write_buffer: u32,
-    /// Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
-    /// priority. 0 when absent; no effect if `mshrs` is set.
-    #[serde(default)]
-    pub nic_credits: u32,
-    /// Order in which writes that wait at the home agent enter a channel's write queue.
-    #[serde(default)]
-    pub write_order: WriteOrder,
     /// Way in which a victim of an L2 reaches the home agent.
     #[serde(default)]
     pub writebacks: WriteBacks,
-    /// Time of a write from the home agent to the memory controller, and of the acknowledgement that its queue has
-    /// accepted the write; 0 when absent.
-    #[serde(default)]
-    pub write_ack: Span,
+}
+
+impl Default for LlcQuirks {
+    fn default() -> LlcQuirks {
+        with_defaults()
+    }
 }
 
 fn yes() -> bool {
@@ -265,10 +296,10 @@ pub struct HierarchySpec {
 impl LlcSpec {
     /// Mask of the directory-inclusive ways.
     pub fn inclusive_mask(&self) -> u32 {
-        let lowest = (1u32 << self.inclusive_ways.min(31)) - 1;
-        match self.device_ways {
+        let lowest = (1u32 << self.quirks.inclusive_ways.min(31)) - 1;
+        match self.quirks.device_ways {
             DeviceWays::Highest => lowest,
-            DeviceWays::Lowest => lowest << self.ways.saturating_sub(self.inclusive_ways),
+            DeviceWays::Lowest => lowest << self.ways.saturating_sub(self.quirks.inclusive_ways),
         }
     }
 }
@@ -292,20 +323,22 @@ impl HierarchySpec {
         one("caches.l2", self.l2.size, self.l2.ways, Indexing::Modulo, 1)?;
         let llc = &self.llc;
         let most = if llc.role == LlcRole::Victim { llc.ways.saturating_sub(1) } else { 0 };
-        if llc.inclusive_ways > most {
+        if llc.quirks.inclusive_ways > most {
             return Err(format!(
-                "caches.llc.inclusive_ways = {} is not within 0 to {most}, what {} ways of role = \"{}\" allow",
-                llc.inclusive_ways,
+                "caches.llc.quirks.inclusive_ways = {} is not within 0 to {most}, what {} ways of role = \"{}\" allow",
+                llc.quirks.inclusive_ways,
                 llc.ways,
                 if llc.role == LlcRole::Victim { "victim" } else { "inclusive" }
             ));
         }
-        let moves = llc.role == LlcRole::Victim && llc.read_hit == ReadHit::Migrate;
-        if llc.modified_read == ModifiedRead::Take && !moves {
-            return Err("caches.llc.modified_read = \"take\" needs role = \"victim\" and read_hit = \"migrate\"".into());
+        let moves = llc.role == LlcRole::Victim && llc.quirks.read_hit == ReadHit::Migrate;
+        if llc.quirks.modified_read == ModifiedRead::Take && !moves {
+            return Err(
+                "caches.llc.quirks.modified_read = \"take\" needs role = \"victim\" and read_hit = \"migrate\"".into(),
+            );
         }
-        if llc.upgrade_miss == UpgradeMiss::Fetch && llc.device_read != DeviceRead::Install {
-            return Err("caches.llc.upgrade_miss = \"fetch\" needs device_read = \"install\"".into());
+        if llc.quirks.upgrade_miss == UpgradeMiss::Fetch && llc.quirks.device_read != DeviceRead::Install {
+            return Err("caches.llc.quirks.upgrade_miss = \"fetch\" needs device_read = \"install\"".into());
         }
         one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
     }

@@ -97,7 +97,7 @@ pub struct DirtyLedger {
     pub overwritten: u64,
     /// Dirty copies that met another dirty copy of the same line at a lower level.
     pub merged: u64,
-    /// Dirty copies that a clean victim marked clean (`caches.llc.clean_victim_cleans`).
+    /// Dirty copies that a clean victim marked clean (`caches.llc.quirks.clean_victim_cleans`).
     pub lost: u64,
 }
 

@@ -206,8 +206,8 @@ metrics! {
     CHA_WAIT_CREDITS ["lines", Constants, Domain] "Number of writes that may wait at the home agent before it stops admitting requests";
     RPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's read queue, mean over channels";
     WPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's write queue, mean over channels";
-    RPQ_FULL_FRAC ["fraction", Domains, Domain] "Share of time that a read queue held memory.rpq_full_mark entries or more, mean over channels";
-    WPQ_FULL_FRAC ["fraction", Domains, Domain] "Share of time that a write queue held memory.wpq_full_mark entries or more, mean over channels"
+    RPQ_FULL_FRAC ["fraction", Domains, Domain] "Share of time that a read queue held memory.quirks.rpq_full_mark entries or more, mean over channels";
+    WPQ_FULL_FRAC ["fraction", Domains, Domain] "Share of time that a write queue held memory.quirks.wpq_full_mark entries or more, mean over channels"
         run(Packets, 3) run(Tcp, 3) run(Host, 4) sweep(Host, 8);
     WPQ_AT_CAPACITY_FRAC ["fraction", Domains, Domain] "Share of time that a write queue had no entry left, mean over channels";
     LINES_READ ["lines", Memory, Host] "Lines read from DRAM in the window" total();

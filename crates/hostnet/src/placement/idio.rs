@@ -80,21 +80,29 @@ pub enum Status {
 pub struct IdioSpec {
     /// Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default.
     pub burst_threshold: Bandwidth,
-    /// Condition under which packets are marked as a burst; `edge` by default.
-    pub burst: BurstMarking,
     /// Interval of the NIC's byte counters and of the control plane; 1 us by default, at least 10 ns.
     pub interval: Span,
-    /// Number of intervals over which write-backs are averaged; 8192 by default.
-    pub average: u32,
     /// Rate of an L2's write-backs beyond their average at or above which pressure on the L2 is high (mlcTHR); 50 Mps
     /// by default.
     pub mlc_threshold: Pace,
+    /// DSCP values, 0 to 63, of packets of class 1, whose payload software reads rarely or late; none by default.
+    pub class1_dscp: Vec<u8>,
+    /// Details of IDIO that its description leaves open; scenarios leave them alone.
+    pub quirks: IdioQuirks,
+}
+
+/// Details of IDIO that its description leaves open.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IdioQuirks {
+    /// Condition under which packets are marked as a burst; `edge` by default.
+    pub burst: BurstMarking,
+    /// Number of intervals over which write-backs are averaged; 8192 by default.
+    pub average: u32,
     /// Number of prefetch hints that the queue of an L2's prefetcher holds; 32 by default.
     pub hint_queue: u32,
     /// Treatment of a prefetch hint that finds the queue full.
     pub hint_overflow: HintOverflow,
-    /// DSCP values, 0 to 63, of packets of class 1, whose payload software reads rarely or late; none by default.
-    pub class1_dscp: Vec<u8>,
     /// Caches that invalidations of spent buffers reach; `llc` by default.
     pub invalidate: Depth,
     /// Lines that one invalidate instruction covers: `line` or `range` (all lines of a packet, the default).
@@ -109,13 +117,21 @@ impl Default for IdioSpec {
     fn default() -> IdioSpec {
         IdioSpec {
             burst_threshold: Bandwidth(10_000_000_000),
-            burst: BurstMarking::Edge,
             interval: Span(1_000_000),
-            average: 8192,
             mlc_threshold: Pace(50_000_000),
+            class1_dscp: Vec::new(),
+            quirks: IdioQuirks::default(),
+        }
+    }
+}
+
+impl Default for IdioQuirks {
+    fn default() -> IdioQuirks {
+        IdioQuirks {
+            burst: BurstMarking::Edge,
+            average: 8192,
             hint_queue: 32,
             hint_overflow: HintOverflow::Drop,
-            class1_dscp: Vec::new(),
             invalidate: Depth::Llc,
             invalidate_form: Form::Range,
             status: Status::Saturated,
@@ -133,7 +149,9 @@ impl IdioSpec {
         if self.interval.0 < 10_000 {
             return Err(format!("placement.idio.interval = \"{}\" is below 10 ns", self.interval));
         }
-        for (key, v, most) in [("average", self.average, 1 << 20), ("hint_queue", self.hint_queue, 4096)] {
+        for (key, v, most) in
+            [("quirks.average", self.quirks.average, 1 << 20), ("quirks.hint_queue", self.quirks.hint_queue, 4096)]
+        {
             if !(1..=most).contains(&v) {
                 return Err(format!("placement.idio.{key} = {v} is not within 1 to {most}"));
             }
@@ -194,7 +212,7 @@ impl Steering {
         let high = write_backs > self.average + s.press();
         self.fsm = match self.fsm {
             f if high => (f + 1).min(OFF),
-            OFF if s.sticky => OFF,
+            OFF if s.quirks.sticky => OFF,
             f => f.saturating_sub(1),
         };
         self.sum += write_backs;
@@ -202,7 +220,7 @@ impl Steering {
 
     /// Whether payload goes to the L2 in the present state of the FSM.
     fn prefetches(self, s: &IdioSpec) -> bool {
-        match s.status {
+        match s.quirks.status {
             Status::Saturated => self.fsm != OFF,
             Status::Upper => self.fsm & 0b10 == 0,
         }
@@ -306,10 +324,10 @@ impl DataPlane for Idio {
             core.step(write_backs, &self.spec);
         }
         self.intervals += 1;
-        if self.intervals == self.spec.average {
+        if self.intervals == self.spec.quirks.average {
             self.intervals = 0;
             for core in &mut self.cores {
-                core.average = std::mem::take(&mut core.sum) / u64::from(self.spec.average);
+                core.average = std::mem::take(&mut core.sum) / u64::from(self.spec.quirks.average);
             }
         }
     }
@@ -324,7 +342,7 @@ impl DataPlane for Idio {
                 core.step(0, &self.spec);
             }
         }
-        let (intervals, average) = (u64::from(self.intervals) + epochs, u64::from(self.spec.average));
+        let (intervals, average) = (u64::from(self.intervals) + epochs, u64::from(self.spec.quirks.average));
         self.intervals = (intervals % average).to_u32();
         for core in &mut self.cores {
             // The first averaging period to end has the write-backs before the silence, the next ones have none.
@@ -444,14 +462,20 @@ mod tests {
     fn status_is_of_the_state_as_chosen() {
         let payload = Tag::new(CoreId(3), false, false, false);
         for (status, to) in [(Status::Saturated, [HINT, HINT, HINT, LLC]), (Status::Upper, [HINT, HINT, LLC, LLC])] {
-            let mut p = idio(IdioMode::Dynamic, IdioSpec { status, ..IdioSpec::default() });
+            let mut p = idio(
+                IdioMode::Dynamic,
+                IdioSpec { quirks: IdioQuirks { status, ..IdioSpec::default().quirks }, ..IdioSpec::default() },
+            );
             for state in 0..4 {
                 p.core(CoreId(3)).fsm = state;
                 assert_eq!(p.write(&line(payload)), to[usize::from(state)], "{status:?} {state:#b}");
             }
         }
         let mut c = Steering::default();
-        c.step(0, &IdioSpec { sticky: true, ..IdioSpec::default() });
+        c.step(
+            0,
+            &IdioSpec { quirks: IdioQuirks { sticky: true, ..IdioSpec::default().quirks }, ..IdioSpec::default() },
+        );
         assert_eq!(c.fsm, OFF);
     }
 
@@ -459,7 +483,10 @@ mod tests {
     /// and is 0 until the first 8192 intervals are complete.
     #[test]
     fn pressure_is_measured_against_the_average_of_the_intervals_before() {
-        let mut p = idio(IdioMode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
+        let mut p = idio(
+            IdioMode::Dynamic,
+            IdioSpec { quirks: IdioQuirks { average: 4, ..IdioSpec::default().quirks }, ..IdioSpec::default() },
+        );
         let mut n = 0;
         p.core(CoreId(3)).fsm = 0;
         for (i, write_backs, state) in [
@@ -484,7 +511,10 @@ mod tests {
     #[test]
     fn a_silence_is_as_many_decisions_in_which_nothing_happened() {
         for sticky in [false, true] {
-            let spec = IdioSpec { average: 4, sticky, ..IdioSpec::default() };
+            let spec = IdioSpec {
+                quirks: IdioQuirks { average: 4, sticky, ..IdioSpec::default().quirks },
+                ..IdioSpec::default()
+            };
             for before in 0..9 {
                 for epochs in 0..14 {
                     let mut p = idio(IdioMode::Dynamic, spec.clone());

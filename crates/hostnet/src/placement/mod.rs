@@ -102,7 +102,7 @@ pub struct PlacementSpec {
     /// LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     /// `tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every
     /// way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where
-    /// `caches.llc.device_ways = "highest"`, ways count from the other end.
+    /// `caches.llc.quirks.device_ways = "highest"`, ways count from the other end.
     #[serde(default = "ddio::default_ways")]
     #[schemars(with = "WaysText")]
     pub ways: Ways,
@@ -176,8 +176,8 @@ impl PlacementSpec {
     pub fn spent(&self) -> Spent {
         if self.policy == PlacementPolicy::Idio && self.mode.unwrap_or_default().invalidates() {
             let s = self.idio.clone().unwrap_or_default();
-            let op = if s.invalidate == idio::Depth::Llc { Sweep::Invalidate } else { Sweep::InvalidateOwn };
-            return Spent::Invalidate { op, each: s.invalidate_form == idio::Form::Line };
+            let op = if s.quirks.invalidate == idio::Depth::Llc { Sweep::Invalidate } else { Sweep::InvalidateOwn };
+            return Spent::Invalidate { op, each: s.quirks.invalidate_form == idio::Form::Line };
         }
         if self.sweep_rx {
             Spent::Sweep

@@ -49,13 +49,13 @@ impl KernelCosts {
     /// is freed as a whole.
     pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, rings: &RingsSpec, lines: u64) -> KernelCosts {
         let room = rings.buffer_size;
-        let queued = 2 * (tcp.receive_buffer.0 + tcp.merge.0) / true_size(&tcp, lines, room);
+        let queued = 2 * (tcp.receive_buffer.0 + tcp.quirks.merge.0) / true_size(&tcp, lines, room);
         KernelCosts { tcp, udp, room, queued }
     }
 
     /// Lines of a frame's head, which the driver copies to the socket buffer.
     pub fn head(&self) -> u64 {
-        self.tcp.head.0 / LINE
+        self.tcp.quirks.head.0 / LINE
     }
 
     /// Bytes of a socket's receive buffer that a frame of `lines` lines takes.
@@ -70,7 +70,7 @@ impl KernelCosts {
 
     /// Number of a core's socket buffers: as many as both rings, a full socket and a poll hold.
     fn buffers(&self, rings: &RingsSpec) -> u64 {
-        u64::from(rings.receive + rings.transmit + self.tcp.poll_budget) + self.queued
+        u64::from(rings.receive + rings.transmit + self.tcp.quirks.poll_budget) + self.queued
     }
 
     /// Lines of the socket buffers' structures with the heads of frames, and lines of the memory for frames.
@@ -82,7 +82,7 @@ impl KernelCosts {
 
 /// Bytes of a socket's receive buffer that a frame of `lines` lines takes in memory of size `room` (Linux: `truesize`).
 pub fn true_size(tcp: &TcpSpec, lines: u64, room: Size) -> u64 {
-    let frame = if lines > tcp.head.0 / LINE { room.0 } else { 0 };
+    let frame = if lines > tcp.quirks.head.0 / LINE { room.0 } else { 0 };
     tcp.small_buffer() + frame
 }
 
@@ -157,7 +157,7 @@ impl Napi {
             polling: false,
             full_poll: false,
             shared: None,
-            itr: Itr::new(rings.throttle),
+            itr: Itr::new(rings.quirks.throttle),
             found: Default::default(),
             interrupts: 0,
         };
@@ -235,7 +235,7 @@ impl Napi {
         }
         self.reclaim(c);
         let waiting = nic_on(c.machine.iio.as_deref_mut(), self.port).waiting(self.queue);
-        let n = waiting.min(self.costs.tcp.poll_budget.to_usize());
+        let n = waiting.min(self.costs.tcp.quirks.poll_budget.to_usize());
         self.full_poll = n < waiting;
         for i in 0..n {
             if i == 0 || self.receive.begins_line(self.taken) {
@@ -300,10 +300,10 @@ impl Napi {
 
     /// Copies `lines` lines between kernel and application; `from` returns the source of each line.
     pub fn copy(&self, lines: u64, from: impl Fn(u64) -> LineAddr, to: LineAddr, p: &mut Program) {
-        p.compute(self.costs.tcp.piece);
+        p.compute(self.costs.tcp.quirks.piece);
         for i in 0..lines {
             p.push(Op::Copy { from: from(i), to: to + i, lines: 1, dependent: false, behind: false });
-            p.compute(self.costs.tcp.line);
+            p.compute(self.costs.tcp.quirks.line);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::app::{Content, ServeOutcome};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
 use crate::device::{self, NicAt};
-use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
+use crate::kernel::{with_defaults, Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::meter::life::Milestone;
 use crate::placement::{sweeper, Spent};
@@ -20,9 +20,6 @@ use std::collections::VecDeque;
 pub struct QpSpec {
     /// Instructions to take a packet from the completion queue.
     pub poll_instructions: u32,
-    /// Instructions to poll an empty completion queue. When absent, the value of `poll_instructions`.
-    #[serde(default)]
-    pub empty_poll_instructions: Option<u32>,
     /// Instructions to write a work queue entry.
     pub post_instructions: u32,
     /// Instructions to return a receive buffer.
@@ -31,6 +28,18 @@ pub struct QpSpec {
     /// batch. The default is 1.
     #[serde(default = "one")]
     pub batch: u32,
+    /// Habits of the library, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: QpQuirks,
+}
+
+/// Habits of libraries of queue pairs that simulators differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QpQuirks {
+    /// Instructions to poll an empty completion queue. When absent, the value of `poll_instructions`.
+    #[serde(default)]
+    pub empty_poll_instructions: Option<u32>,
     /// Entries that `batch` counts: "entries" (all entries, the default) or "packets" (only packets).
     #[serde(default)]
     pub batch_of: BatchOf,
@@ -44,13 +53,19 @@ pub struct QpSpec {
     #[serde(default)]
     pub send_completions: bool,
 }
+
+impl Default for QpQuirks {
+    fn default() -> QpQuirks {
+        with_defaults()
+    }
+}
 fn one() -> u32 {
     1
 }
 
 impl QpSpec {
     fn empty_poll(&self) -> u32 {
-        self.empty_poll_instructions.unwrap_or(self.poll_instructions)
+        self.quirks.empty_poll_instructions.unwrap_or(self.poll_instructions)
     }
 }
 
@@ -112,7 +127,7 @@ impl QueuePair {
     /// The queue pair of one core; polls take as long as `core` takes for their instructions. `spent` determines the
     /// treatment of receive buffers that software will not read again.
     pub fn new(costs: QpSpec, spent: Spent, core: &CoreSpec) -> QueuePair {
-        let polls = f64::from(costs.batch_polls) * f64::from(costs.empty_poll());
+        let polls = f64::from(costs.quirks.batch_polls) * f64::from(costs.empty_poll());
         let per_ns = core.compute_ipc * core.clock.0.to_f64() / 1e9;
         QueuePair {
             spent,
@@ -131,7 +146,7 @@ impl QueuePair {
     fn next(&mut self, queue: QueueId, c: &mut Ctx) -> Option<PacketId> {
         while self.gathering {
             self.gather(queue, c);
-            if self.costs.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
+            if self.costs.quirks.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
                 return None; // a completion: the core takes the next entry when this poll is over
             }
             if self.batch.is_empty() && self.room > 0 {
@@ -155,7 +170,7 @@ impl QueuePair {
     /// Takes entries from the queue until the batch is complete or the queue is empty; where only packets are counted,
     /// until after a completion.
     fn gather(&mut self, queue: QueueId, c: &mut Ctx) {
-        let of_packets = self.costs.batch_of == BatchOf::Packets;
+        let of_packets = self.costs.quirks.batch_of == BatchOf::Packets;
         while self.room > 0 {
             let completion = c.machine.nic.take_completion(queue);
             if completion {

@@ -3,7 +3,7 @@
 pub mod bench;
 
 use hostnet::config::{resolve, Scenario};
-use hostnet::core::prefetch::{PrefetchPattern, PrefetchSpec};
+use hostnet::core::prefetch::{PrefetchPattern, PrefetchQuirks, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
@@ -11,9 +11,9 @@ use hostnet::kernel::{Clock, CoreId, LineAddr, NodeId, TenantId, ThreadId, Time,
 use hostnet::machine::{Machine, MachineSignal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
-use hostnet::memory::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
+use hostnet::memory::nodes::{NodeLinkSpec, NodesQuirks, NodesSpec};
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
-use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
+use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcQuirks, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{self, Agent, Inbound, Memory, Outbound, Probe, Sender, Txn};
 use std::path::PathBuf;
@@ -38,31 +38,34 @@ pub fn small() -> HierarchySpec {
         l2: cache(16, 4, 14),
         l2_inclusive: false,
         llc: LlcSpec {
-            clean_victim_cleans: false,
             size: Size(LLC_SETS * 4 * 64),
             ways: 4,
             latency_cycles: 35,
-            response_cycles: 0,
             slices: 1,
             indexing: Indexing::Modulo,
             replacement: Replacement::Lru,
             role: LlcRole::Victim,
-            read_hit: ReadHit::Retain,
-            store_hit: Default::default(),
-            upgrade_miss: Default::default(),
-            modified_read: Default::default(),
-            clean_victim: CleanVictim::Allocate,
-            write_back_uses: true,
-            device_read: Default::default(),
-            device_read_ages: false,
-            device_ways: Default::default(),
-            inclusive_ways: 0,
-            mshrs: 0,
             write_buffer: 256,
-            nic_credits: 0,
             write_order: Default::default(),
-            writebacks: WriteBacks::Immediate,
             write_ack: Span(0),
+            quirks: LlcQuirks {
+                preset: None,
+                clean_victim_cleans: false,
+                response_cycles: 0,
+                read_hit: ReadHit::Retain,
+                store_hit: Default::default(),
+                upgrade_miss: Default::default(),
+                modified_read: Default::default(),
+                clean_victim: CleanVictim::Allocate,
+                write_back_uses: true,
+                device_read: Default::default(),
+                device_read_ages: false,
+                device_ways: Default::default(),
+                inclusive_ways: 0,
+                mshrs: 0,
+                nic_credits: 0,
+                writebacks: WriteBacks::Immediate,
+            },
         },
         uncore_clock: Freq(MHZ_3200),
         noc_cycles: 8,
@@ -80,8 +83,8 @@ pub fn two_nodes() -> NodesSpec {
         spare: Size(0),
         credits: 64,
     };
-    let protocol = NodesProtocolSpec { migratory: true, speculative: false, ..NodesProtocolSpec::default() };
-    NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() }
+    let quirks = NodesQuirks { migratory: true, speculative: false, ..NodesQuirks::default() };
+    NodesSpec { count: 2, link: Some(link), quirks, ..NodesSpec::default() }
 }
 
 /// Result of a core's access, and the time that the access took.
@@ -324,18 +327,21 @@ pub fn refused(text: &str, cases: &[(&str, &str, &str)]) {
 /// An L2 prefetcher of streams that no limit restricts.
 pub fn l2_prefetcher() -> PrefetchSpec {
     PrefetchSpec {
-        into: Default::default(),
         enabled: true,
-        pattern: PrefetchPattern::Stream,
-        network: false,
         streams: 4,
         distance: 8,
         degree: 2,
         trigger: 3,
         credits: 16,
-        waiting: 0,
-        reserve: 0,
-        adjacent: false,
-        ownership: false,
+        quirks: PrefetchQuirks {
+            preset: None,
+            into: Default::default(),
+            pattern: PrefetchPattern::Stream,
+            network: false,
+            waiting: 0,
+            reserve: 0,
+            adjacent: false,
+            ownership: false,
+        },
     }
 }

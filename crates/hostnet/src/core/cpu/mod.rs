@@ -234,7 +234,7 @@ impl Cpu {
     /// Makes hardware thread `id` of the machine, on the core of the same number.
     pub fn new(id: ThreadId, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
-        let serialise = s.serialise_cycles.filter(|_| s.pipeline == Pipeline::OutOfOrder);
+        let serialise = s.quirks.serialise_cycles.filter(|_| s.pipeline == Pipeline::OutOfOrder);
         let rec = AccessRecord {
             line: LineAddr(0),
             serves: EarliestUser::NONE,
@@ -255,13 +255,13 @@ impl Cpu {
             clock,
             in_order: s.pipeline == Pipeline::InOrder,
             rob_size: s.rob.into(),
-            rob_holds_all: s.rob_holds == RobHolds::All && s.pipeline == Pipeline::OutOfOrder,
+            rob_holds_all: s.quirks.rob_holds == RobHolds::All && s.pipeline == Pipeline::OutOfOrder,
             serialise: serialise.map(|n| clock.span(n.into()).0 * FRAC),
-            taken_branch: clock.span(s.taken_branch_cycles.into()).0 * FRAC,
+            taken_branch: clock.span(s.quirks.taken_branch_cycles.into()).0 * FRAC,
             sq_size: s.store_queue,
             per_line: s.stores_per_line,
-            retry: s.lfb_retry.into(),
-            targets: s.lfb_targets.unwrap_or(u32::MAX),
+            retry: s.quirks.lfb_retry.into(),
+            targets: s.quirks.lfb_targets.unwrap_or(u32::MAX),
             miss_throttle: Time::ZERO,
             smt_slots: SmtSlots::new(clock, s),
             t: 0,
@@ -289,11 +289,11 @@ impl Cpu {
             retire_event: None,
             retire_after: None,
             releases: VecDeque::new(),
-            devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
+            devices: DeviceAccesses::new(s.quirks.combining_buffers.unwrap_or(1)),
             pending_sweeps: PendingSweeps::default(),
             deferred: DeferredHits::default(),
             lfb: AheadDomain::new(s.lfb),
-            mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
+            mshrs: s.quirks.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             l1_prefetcher: s.l1_prefetch.as_ref().and_then(L1Prefetcher::new).map(Box::new),
             hints: None,

@@ -17,7 +17,7 @@ mod parts;
 mod shared_path;
 mod spec;
 
-pub use spec::IioSpec;
+pub use spec::{IioQuirks, IioSpec};
 
 use super::endpoint::{DmaDirection, Endpoint, Offer, Piece};
 use super::nic::{Nic, Packet};
@@ -93,24 +93,24 @@ impl Iio {
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
             reads: VecDeque::with_capacity(4096),
-            to_home_agent: HomeAgentPath::new(s.write_back_interval.into(), s.write_back_buffer),
+            to_home_agent: HomeAgentPath::new(s.quirks.write_back_interval.into(), s.quirks.write_back_buffer),
         };
         let ports: IdVec<PortId, IioPort> = devices.into_iter().enumerate().map(port).collect();
         let first = ports.iter().find(|p| matches!(p.device, Endpoint::Ethernet(_))).map_or(0, |p| p.controller);
         let iio = Iio {
             controllers: (0..s.count).map(controller).collect(),
-            shared: s.shared_with_cores.then(|| SharedPath::new(first)),
+            shared: s.quirks.shared_with_cores.then(|| SharedPath::new(first)),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
-            line_header: s.line_header.unwrap_or(s.line_interval).into(),
+            line_header: s.quirks.line_header.unwrap_or(s.line_interval).into(),
             ports,
             jobs: Vec::with_capacity(1024).into(),
             spare: Vec::with_capacity(1024),
-            fetch_partial: s.fetch_partial,
+            fetch_partial: s.quirks.fetch_partial,
             fetches: IdVec::new(),
             spare_fetches: Vec::new(),
-            register_write: s.register_write.into(),
-            register_answer: s.register_answer.map(Time::from),
+            register_write: s.quirks.register_write.into(),
+            register_answer: s.quirks.register_answer.map(Time::from),
             stopped: false,
             since: Time::ZERO,
             completed_before: 0,
@@ -134,7 +134,7 @@ impl Iio {
         let controller = self.controllers[0].clone();
         self.controllers.resize_with(of_node.len().max(1) * count, || controller.clone());
         let first = self.ports.iter().find(|p| matches!(p.device, Endpoint::Ethernet(_))).map_or(0, |p| p.controller);
-        self.shared = s.shared_with_cores.then(|| SharedPath::new(first));
+        self.shared = s.quirks.shared_with_cores.then(|| SharedPath::new(first));
     }
 
     /// Lets every device launch its first transfer.

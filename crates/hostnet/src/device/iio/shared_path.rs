@@ -74,7 +74,7 @@ impl Iio {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{IioSpec, PcieSpec};
+    use super::super::{IioQuirks, IioSpec, PcieSpec};
     use super::*;
     use crate::device::testing::{Either, Events};
     use crate::kernel::{CoreId, LineAddr, TenantId};
@@ -96,7 +96,10 @@ mod tests {
     fn parts() -> (Iio, Memory, Events) {
         let platform = include_str!("../../../../../platforms/gem5.toml");
         let Attachment { iio, pcie } = toml::from_str(platform).unwrap();
-        let iio = IioSpec { shared_with_cores: true, write_back_buffer: 4, ..iio };
+        let iio = IioSpec {
+            quirks: IioQuirks { shared_with_cores: true, write_back_buffer: 4, ..iio.quirks.clone() },
+            ..iio
+        };
         let mut map = AddressMap::default();
         map.add(64, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())

@@ -1,6 +1,7 @@
 //! Parameters of the integrated I/O controllers, as a platform states them.
 
 use crate::kernel::units::Span;
+use crate::kernel::with_defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,15 +22,24 @@ pub struct IioSpec {
     /// is 0.
     #[serde(default)]
     pub line_interval: Span,
-    /// Part of `line_interval` that a write takes regardless of how many bytes of its line it carries; the remainder of
-    /// `line_interval` is in proportion to the bytes. When absent, every line takes all of `line_interval`.
-    #[serde(default)]
-    pub line_header: Option<Span>,
     /// Time from the home agent's answer to the release of the buffer entry.
     pub from_cha: Span,
     /// Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
     /// memory controller; a write proceeds only with ownership.
     pub ownership: Span,
+    /// Habits of the I/O controllers, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: IioQuirks,
+}
+
+/// Habits of I/O controllers that processors and simulators differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IioQuirks {
+    /// Part of `line_interval` that a write takes regardless of how many bytes of its line it carries; the remainder of
+    /// `line_interval` is in proportion to the bytes. When absent, every line takes all of `line_interval`.
+    #[serde(default)]
+    pub line_header: Option<Span>,
     /// Whether a write of a part of a line reads the line first. A cache in front of the home agent does so when it
     /// writes back whole lines. When false (the default), a partial write proceeds like a write of a whole line.
     #[serde(default)]
@@ -57,6 +67,12 @@ pub struct IioSpec {
     /// for the answer of each doorbell. When absent, register writes are posted and have no answer.
     #[serde(default)]
     pub register_answer: Option<Span>,
+}
+
+impl Default for IioQuirks {
+    fn default() -> IioQuirks {
+        with_defaults()
+    }
 }
 
 fn one() -> u32 {

@@ -90,7 +90,7 @@ impl Marker {
             class_1: s.class1_dscp.iter().fold(0, |m, d| m | 1 << d),
             threshold: s.burst_bytes(),
             interval: s.interval.into(),
-            burst: s.burst,
+            burst: s.quirks.burst,
             counters: IdVec::filled(ByteCounter::default(), cores.iter().max().map_or(0, |c| c.index() + 1)),
             cores,
         }
@@ -131,6 +131,7 @@ impl Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::idio::IdioQuirks;
 
     #[test]
     fn flows_of_one_hash_share_a_queue_and_the_table_is_used_evenly() {
@@ -212,7 +213,10 @@ mod tests {
             (6_000, 0, 2000, true, true), // no packet arrived in the interval before
         ];
         for burst in [BurstMarking::Edge, BurstMarking::Level] {
-            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, IdVec::from_iter([0, 1].map(CoreId)));
+            let mut m = Marker::new(
+                &IdioSpec { quirks: IdioQuirks { burst, ..IdioSpec::default().quirks }, ..IdioSpec::default() },
+                IdVec::from_iter([0, 1].map(CoreId)),
+            );
             for (ns, core, bytes, edge, level) in packets {
                 let [header, payload] = m.tags(QueueId(core), 0, bytes, Some(Time::ns(ns)));
                 let expected = if burst == BurstMarking::Edge { edge } else { level };

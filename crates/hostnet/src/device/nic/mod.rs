@@ -31,7 +31,7 @@ pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{RingLayout, RingMemory, RingsSpec, Throttle, WriteBack, DATA_ROOM};
+pub use rings::{RingLayout, RingMemory, RingsQuirks, RingsSpec, Throttle, WriteBack, DATA_ROOM};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::device::DevicePosts;

@@ -33,14 +33,24 @@ pub struct RingsSpec {
     /// poll-mode driver, and of a socket buffer under the kernel. A multiple of 128 B within 1 KiB to 16 KiB. The default
     /// is 2 KiB.
     pub buffer_size: Size,
+    /// Rule by which the NIC writes used receive descriptors back: "all_used", or a table with `after`.
+    pub write_back: WriteBack,
+    /// Maximum number of packets whose receive DMA is in flight, up to 4096. The default is 256.
+    pub receive_packets: u32,
+    /// Habits of the NIC and its driver, which a platform sets; scenarios leave them alone.
+    pub quirks: RingsQuirks,
+}
+
+/// Habits of NICs with descriptor rings in memory that devices and simulators differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RingsQuirks {
     /// Receive descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
     pub receive_cache: u32,
     /// Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
     pub transmit_cache: u32,
     /// Number of free cached receive descriptors below which the NIC fetches more. The default is 32.
     pub replenish: u32,
-    /// Rule by which the NIC writes used receive descriptors back: "all_used", or a table with `after`.
-    pub write_back: WriteBack,
     /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty, which changes nothing
     /// with `write_back.after = 1`. The default is true.
     pub write_back_idle: bool,
@@ -56,8 +66,6 @@ pub struct RingsSpec {
     /// descriptors in the cache are free. Software sees the descriptors earlier, at the end of the write-back. The
     /// default is 0.
     pub write_back_completion: Span,
-    /// Maximum number of packets whose receive DMA is in flight, up to 4096. The default is 256.
-    pub receive_packets: u32,
     /// Time from a packet's last line in memory to the start of the DMA of the next packet, when `receive_packets`
     /// packets were in flight. The default is 0.
     pub receive_turnaround: Span,
@@ -108,16 +116,24 @@ impl Default for RingsSpec {
             transmit: 1024,
             descriptor: Size(16),
             buffer_size: Size(DATA_ROOM),
+            write_back: WriteBack::default(),
+            receive_packets: 256,
+            quirks: RingsQuirks::default(),
+        }
+    }
+}
+
+impl Default for RingsQuirks {
+    fn default() -> RingsQuirks {
+        RingsQuirks {
             receive_cache: 64,
             transmit_cache: 64,
             replenish: 32,
-            write_back: WriteBack::default(),
             write_back_idle: true,
             transmit_write_back: 32,
             fetch_delay: Span(0),
             write_back_delay: Span(0),
             write_back_completion: Span(0),
-            receive_packets: 256,
             receive_turnaround: Span(0),
             transmit_packets: 256,
             transmit_turnaround: Span(0),
@@ -211,30 +227,33 @@ impl RingsSpec {
             return Err(format!("buffer_size = \"{b}\" is not a multiple of 128 B within 1 KiB to 16 KiB"));
         }
         let after = match self.write_back {
-            WriteBack::After(n) => ("write_back.after", n, self.receive_cache),
+            WriteBack::After(n) => ("write_back.after", n, self.quirks.receive_cache),
             WriteBack::AllUsed => ("write_back", 1, 1),
         };
         let counts = [
-            ("receive_cache", self.receive_cache, self.receive),
-            ("transmit_cache", self.transmit_cache, self.transmit),
-            ("replenish", self.replenish, self.receive_cache),
+            ("quirks.receive_cache", self.quirks.receive_cache, self.receive),
+            ("quirks.transmit_cache", self.quirks.transmit_cache, self.transmit),
+            ("quirks.replenish", self.quirks.replenish, self.quirks.receive_cache),
             after,
-            ("transmit_write_back", self.transmit_write_back, self.transmit_cache),
+            ("quirks.transmit_write_back", self.quirks.transmit_write_back, self.quirks.transmit_cache),
             ("receive_packets", self.receive_packets, MOST_IN_FLIGHT),
-            ("transmit_packets", self.transmit_packets, MOST_IN_FLIGHT),
-            ("queue_requests", self.queue_requests.unwrap_or(1), 1024),
+            ("quirks.transmit_packets", self.quirks.transmit_packets, MOST_IN_FLIGHT),
+            ("quirks.queue_requests", self.quirks.queue_requests.unwrap_or(1), 1024),
         ];
         if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {
             return Err(format!("{key} = {n} is not within 1 to {most}"));
         }
-        if self.queue_requests.is_none() && self.queue_turnaround.0 > 0 {
+        if self.quirks.queue_requests.is_none() && self.quirks.queue_turnaround.0 > 0 {
             return Err(format!(
-                "queue_turnaround = \"{}\" needs queue_requests, whose requests it delays",
-                self.queue_turnaround
+                "quirks.queue_turnaround = \"{}\" needs queue_requests, whose requests it delays",
+                self.quirks.queue_turnaround
             ));
         }
-        if !(16 << 10..=1 << 30).contains(&self.transmit_buffer.0) {
-            return Err(format!("transmit_buffer = \"{}\" is not within 16 KiB to 1 GiB", self.transmit_buffer));
+        if !(16 << 10..=1 << 30).contains(&self.quirks.transmit_buffer.0) {
+            return Err(format!(
+                "quirks.transmit_buffer = \"{}\" is not within 16 KiB to 1 GiB",
+                self.quirks.transmit_buffer
+            ));
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ pub struct EthernetSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
     /// Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first. With
-    /// `rings.throttle`, the interrupt also waits for the throttle's interval, and the completions that arrive while software
+    /// `rings.quirks.throttle`, the interrupt also waits for the throttle's interval, and the completions that arrive while software
     /// polls wait for the interval alone: a busy queue then never waits for `moderation`. The default is 16 us.
     #[serde(default = "moderation")]
     pub moderation: Span,

@@ -173,7 +173,7 @@ impl Channel {
         let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group).to_usize();
         let per_rank = nbanks / shape.ranks.to_usize();
         let (rpq, wpq) = (spec.rpq.to_usize(), spec.wpq.to_usize());
-        let n = rpq + wpq + nbanks * (1 + spec.bank_queue.to_usize());
+        let n = rpq + wpq + nbanks * (1 + spec.quirks.bank_queue.to_usize());
         let slots = (0..n)
             .map(|i| RequestSlot {
                 line: LineAddr(0),
@@ -194,21 +194,26 @@ impl Channel {
             p: ControllerPolicy {
                 page: spec.page_policy,
                 scheduler: spec.scheduler,
-                release: spec.entry_release,
-                row_access_limit: spec.row_access_limit,
-                age_cap: if spec.age_cap_ns == 0 { Due::NEVER } else { Due::at(Time::ns(spec.age_cap_ns)) },
+                release: spec.quirks.entry_release,
+                row_access_limit: spec.quirks.row_access_limit,
+                age_cap: if spec.quirks.age_cap_ns == 0 {
+                    Due::NEVER
+                } else {
+                    Due::at(Time::ns(spec.quirks.age_cap_ns))
+                },
                 high: of_wpq(spec.write_high).floor().whole().to_usize(),
                 low: of_wpq(spec.write_low).ceil().whole().to_usize(),
-                idle: of_wpq(spec.write_idle).floor().whole().to_usize(),
-                writes_yield: spec.writes_yield,
-                refresh_turns: spec.refresh_turns,
-                min_reads: spec.min_read_burst,
-                min_writes: spec.min_write_burst,
-                max_writes: spec.max_write_burst,
+                idle: of_wpq(spec.quirks.write_idle).floor().whole().to_usize(),
+                writes_yield: spec.quirks.writes_yield,
+                refresh_turns: spec.quirks.refresh_turns,
+                min_reads: spec.quirks.min_read_burst,
+                min_writes: spec.quirks.min_write_burst,
+                max_writes: spec.quirks.max_write_burst,
                 capacity: [rpq, wpq],
-                bank_queue: spec.bank_queue,
-                row_hit_limit: spec.row_hit_limit,
-                page_idle: (spec.page_idle_ns > 0.0).then(|| (spec.page_idle_ns * 1000.0).round().whole()),
+                bank_queue: spec.quirks.bank_queue,
+                row_hit_limit: spec.quirks.row_hit_limit,
+                page_idle: (spec.quirks.page_idle_ns > 0.0)
+                    .then(|| (spec.quirks.page_idle_ns * 1000.0).round().whole()),
                 static_latency: (spec.static_latency_ns * 1000.0).round().whole(),
             },
             slots,
@@ -230,7 +235,7 @@ impl Channel {
                     windows: [0; 4],
                     next_window: 0,
                     // The refreshes of the ranks are spread evenly over the interval.
-                    refresh_due: if spec.refresh {
+                    refresh_due: if spec.quirks.refresh {
                         Due::at(Time(t.refi + t.refi * r.to_u64() / u64::from(shape.ranks)))
                     } else {
                         Due::NEVER
@@ -271,7 +276,10 @@ impl Channel {
             mode_since: 0,
             refresh_due: Due::NEVER,
             resting_until: 0,
-            levels: [QueueLevels::new(spec.rpq_full_mark, spec.rpq), QueueLevels::new(spec.wpq_full_mark, spec.wpq)],
+            levels: [
+                QueueLevels::new(spec.quirks.rpq_full_mark, spec.rpq),
+                QueueLevels::new(spec.quirks.wpq_full_mark, spec.wpq),
+            ],
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
             #[cfg(test)]
             log: Vec::new(),

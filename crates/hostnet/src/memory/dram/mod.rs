@@ -111,34 +111,63 @@ pub struct DramSpec {
     pub channels: u32,
     /// Number of ranks per channel: 1, 2, 4 or 8.
     pub ranks: u32,
-    /// Number of bank groups per rank; 0 takes the number of `standard`.
-    pub bank_groups: u32,
-    /// Number of banks per bank group; 0 takes the number of `standard`.
-    pub banks_per_group: u32,
     /// Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or the
     /// hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
     /// `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
     /// bank.
     pub mapping: String,
-    /// Whether higher address bits are hashed into the channel.
-    pub channel_hash: bool,
-    /// Whether low row bits are XORed into bank and bank group (permutation-based interleaving).
-    pub bank_hash: bool,
     /// Treatment of an open row after an access.
     pub page_policy: PagePolicy,
-    /// Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open.
-    pub page_idle_ns: f64,
-    /// Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16).
-    pub row_access_limit: u32,
     /// Order among the commands that are possible at the same time.
     pub scheduler: Scheduler,
-    /// Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
-    /// `scheduler = "transaction"` or `"on_arrival"`.
-    pub age_cap_ns: u64,
     /// Number of read queue entries per channel.
     pub rpq: u32,
     /// Number of write queue entries per channel.
     pub wpq: u32,
+    /// Fraction of `wpq` above which write mode begins.
+    pub write_high: f64,
+    /// Fraction of `wpq` below which write mode ends when reads wait.
+    pub write_low: f64,
+    /// Latency in ns of the controller's front-end and back-end pipeline, added to each read.
+    pub static_latency_ns: f64,
+    /// Habits of the memory controllers and the DRAM, which a platform sets; scenarios leave them alone.
+    pub quirks: DramQuirks,
+}
+
+/// Named set of quirks of a memory controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DramPreset {
+    /// Memory controller of Xeon servers since Skylake, as far as Understanding the Host Network observes it.
+    SkylakeSp,
+    /// Detailed memory controller of zSim.
+    Zsim,
+    /// Memory controller of gem5.
+    Gem5,
+}
+
+/// Habits of memory controllers and DRAM that processors and simulators differ in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DramQuirks {
+    /// Named set of quirks that the other keys of this table override. When absent, the defaults of the keys apply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<DramPreset>,
+    /// Number of bank groups per rank; 0 takes the number of `standard`.
+    pub bank_groups: u32,
+    /// Number of banks per bank group; 0 takes the number of `standard`.
+    pub banks_per_group: u32,
+    /// Whether higher address bits are hashed into the channel.
+    pub channel_hash: bool,
+    /// Whether low row bits are XORed into bank and bank group (permutation-based interleaving).
+    pub bank_hash: bool,
+    /// Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open.
+    pub page_idle_ns: f64,
+    /// Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16).
+    pub row_access_limit: u32,
+    /// Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
+    /// `scheduler = "transaction"` or `"on_arrival"`.
+    pub age_cap_ns: u64,
     /// Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
     /// that the controller serves the read and write queues directly. With command queues, the banks take turns, write
     /// mode transfers as many writes as waited when write mode began, and `scheduler`, `entry_release`, `age_cap_ns`,
@@ -157,10 +186,6 @@ pub struct DramSpec {
     pub entry_release: EntryRelease,
     /// Order of requests that arrive while a queue is full.
     pub overflow: Overflow,
-    /// Fraction of `wpq` above which write mode begins.
-    pub write_high: f64,
-    /// Fraction of `wpq` below which write mode ends when reads wait.
-    pub write_low: f64,
     /// Fraction of `wpq` above which write mode begins when no read waits.
     pub write_idle: f64,
     /// Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write queue
@@ -177,8 +202,6 @@ pub struct DramSpec {
     pub max_write_burst: u32,
     /// Whether all-bank refreshes take place, rank by rank.
     pub refresh: bool,
-    /// Latency in ns of the controller's front-end and back-end pipeline, added to each read.
-    pub static_latency_ns: f64,
     /// Alignment of the start of rings, buffers and tables in physical memory, where they lie back to back: a power of
     /// two from 4 KiB to 4 MiB.
     pub alignment: Size,
@@ -193,26 +216,36 @@ impl Default for DramSpec {
             device_width: DeviceWidth::X8,
             channels: 4,
             ranks: 1,
-            bank_groups: 0,
-            banks_per_group: 0,
             mapping: "RoBaRaCoCh".into(),
-            channel_hash: false,
-            bank_hash: false,
             page_policy: PagePolicy::Open,
-            page_idle_ns: 0.0,
-            row_access_limit: 0,
             scheduler: Scheduler::HitFirst,
-            age_cap_ns: 2000,
             rpq: 32,
             wpq: 32,
+            write_high: 0.8,
+            write_low: 0.2,
+            static_latency_ns: 0.0,
+            quirks: DramQuirks::default(),
+        }
+    }
+}
+
+impl Default for DramQuirks {
+    fn default() -> DramQuirks {
+        DramQuirks {
+            preset: None,
+            bank_groups: 0,
+            banks_per_group: 0,
+            channel_hash: false,
+            bank_hash: false,
+            page_idle_ns: 0.0,
+            row_access_limit: 0,
+            age_cap_ns: 2000,
             bank_queue: 0,
             row_hit_limit: 0,
             rpq_full_mark: 0,
             wpq_full_mark: 0,
             entry_release: EntryRelease::Column,
             overflow: Overflow::Separate,
-            write_high: 0.8,
-            write_low: 0.2,
             write_idle: 0.0,
             writes_yield: false,
             refresh_turns: false,
@@ -220,7 +253,6 @@ impl Default for DramSpec {
             min_write_burst: 0,
             max_write_burst: 0,
             refresh: true,
-            static_latency_ns: 0.0,
             alignment: ALIGNMENT,
             timing: TimingOverride::default(),
         }
@@ -378,7 +410,7 @@ impl DramController {
         let device = spec.standard.device(spec.device_width);
         let shape = spec.shape(&device)?;
         let n = spec.channels * device.subchannels;
-        let mapper = Mapper::new(&spec.mapping, n, spec.channel_hash, spec.bank_hash, &shape)?;
+        let mapper = Mapper::new(&spec.mapping, n, spec.quirks.channel_hash, spec.quirks.bank_hash, &shape)?;
         let timing = spec.timing(&device)?;
         let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
         Ok(DramController { mapper, channels, of_node: n.to_usize(), trace: None })
@@ -461,12 +493,12 @@ impl DramSpec {
 
     /// Timings of the device with overrides, checked to leave time for accesses between refreshes.
     fn timing(&self, d: &DramDevice) -> Result<DramTiming, String> {
-        self.timing.check()?;
-        let t = DramTiming::new(d, &self.timing);
+        self.quirks.timing.check()?;
+        let t = DramTiming::new(d, &self.quirks.timing);
         let least = t.longest_access() + t.rfc;
-        if self.refresh && t.refi <= least {
+        if self.quirks.refresh && t.refi <= least {
             return Err(format!(
-                "timing.refi_ps = {} leaves no time for an access beside refreshes of rfc_ps = {}; give more than {least}",
+                "quirks.timing.refi_ps = {} leaves no time for an access beside refreshes of rfc_ps = {}; give more than {least}",
                 t.refi, t.rfc
             ));
         }
@@ -477,15 +509,17 @@ impl DramSpec {
         let or = |v: u32, d: u32| if v == 0 { d } else { v };
         let s = ChannelShape {
             ranks: self.ranks,
-            bank_groups: or(self.bank_groups, d.bank_groups),
-            banks_per_group: or(self.banks_per_group, d.banks_per_group),
+            bank_groups: or(self.quirks.bank_groups, d.bank_groups),
+            banks_per_group: or(self.quirks.banks_per_group, d.banks_per_group),
             lines_per_row: d.lines_per_row,
             rows: d.rows,
         };
         if !(1..=16).contains(&self.channels) {
             return Err(format!("channels = {} is outside 1 to 16", self.channels));
         }
-        for (key, v) in [("ranks", s.ranks), ("bank_groups", s.bank_groups), ("banks_per_group", s.banks_per_group)] {
+        for (key, v) in
+            [("ranks", s.ranks), ("quirks.bank_groups", s.bank_groups), ("quirks.banks_per_group", s.banks_per_group)]
+        {
             if !v.is_power_of_two() {
                 let near = v.clamp(1, 64).next_power_of_two();
                 return Err(format!("{key} = {v} must be a power of two, such as {near}"));
@@ -500,17 +534,22 @@ impl DramSpec {
                 return Err(format!("{key} = {v} is outside 1 to 4096"));
             }
         }
-        let a = self.alignment;
+        let a = self.quirks.alignment;
         if !a.0.is_power_of_two() || !(PAGE..=LARGEST_ALIGNMENT).contains(&a) {
-            return Err(format!("alignment = \"{a}\" is not a power of two within {PAGE} to {LARGEST_ALIGNMENT}"));
+            return Err(format!(
+                "quirks.alignment = \"{a}\" is not a power of two within {PAGE} to {LARGEST_ALIGNMENT}"
+            ));
         }
         let unit = |f: f64| (0.0..=1.0).contains(&f);
-        for (key, ns) in [("page_idle_ns", self.page_idle_ns), ("static_latency_ns", self.static_latency_ns)] {
+        for (key, ns) in
+            [("quirks.page_idle_ns", self.quirks.page_idle_ns), ("static_latency_ns", self.static_latency_ns)]
+        {
             if !(0.0..=1e6).contains(&ns) {
                 return Err(format!("{key} = {ns} is outside 0 to 1000000"));
             }
         }
-        if !(unit(self.write_high) && unit(self.write_low) && unit(self.write_idle)) || self.write_low > self.write_high
+        if !(unit(self.write_high) && unit(self.write_low) && unit(self.quirks.write_idle))
+            || self.write_low > self.write_high
         {
             return Err(format!(
                 "write_low = {} and write_high = {} must be fractions with write_low <= write_high",

@@ -21,14 +21,19 @@ struct Bench {
 }
 
 fn quiet() -> DramSpec {
-    DramSpec { standard: Standard::Ddr4_2400, channels: 1, refresh: false, age_cap_ns: 0, ..DramSpec::default() }
+    DramSpec {
+        standard: Standard::Ddr4_2400,
+        channels: 1,
+        quirks: DramQuirks { refresh: false, age_cap_ns: 0, ..DramSpec::default().quirks },
+        ..DramSpec::default()
+    }
 }
 
 impl Bench {
     fn new(spec: &DramSpec) -> Bench {
         let d = spec.standard.device(spec.device_width);
         let shape = spec.shape(&d).unwrap();
-        let t = DramTiming::new(&d, &spec.timing);
+        let t = DramTiming::new(&d, &spec.quirks.timing);
         Bench { ch: Channel::new(spec, &shape, t), tck: d.tck_ps, next: 0, done: Vec::new() }
     }
     fn at(&mut self, clock: u64, write: bool, bank: u8, row: u32) -> &mut Self {
@@ -172,7 +177,7 @@ fn d13_activates_of_two_ranks_are_bound_by_the_command_bus_only() {
 
 #[test]
 fn d14_refresh_comes_every_trefi_closes_the_rank_and_takes_trfc() {
-    let mut b = Bench::new(&DramSpec { refresh: true, ..quiet() });
+    let mut b = Bench::new(&DramSpec { quirks: DramQuirks { refresh: true, ..quiet().quirks }, ..quiet() });
     // tREFI 7.8 us and tRFC 350 ns in clocks of 0.833 ns, rounded up.
     let (refi, rfc) = (9364, 421);
     b.read(refi - 60, 0, 7).read(refi - 2, 0, 7).read(refi - 1, 0, 8);
@@ -182,7 +187,7 @@ fn d14_refresh_comes_every_trefi_closes_the_rank_and_takes_trfc() {
 
 #[test]
 fn d15_an_idle_channel_catches_up_on_refreshes() {
-    let mut b = Bench::new(&DramSpec { refresh: true, ..quiet() });
+    let mut b = Bench::new(&DramSpec { quirks: DramQuirks { refresh: true, ..quiet().quirks }, ..quiet() });
     b.read(0, 0, 7).run(1000).read(9364 * 5 + 10, 0, 7);
     assert_eq!(b.data(1), 9364 * 5 + 421 + 17 + 17 + 4);
     assert_eq!(b.ch.stats.refreshes, 5);
@@ -193,7 +198,11 @@ fn d15_an_idle_channel_catches_up_on_refreshes() {
 #[test]
 fn d15_a_channel_in_which_only_writes_wait_is_idle() {
     for scheduler in [Scheduler::HitFirst, Scheduler::FirstReady, Scheduler::Transaction] {
-        let mut b = Bench::new(&DramSpec { refresh: true, write_idle: 0.5, scheduler, ..quiet() });
+        let mut b = Bench::new(&DramSpec {
+            scheduler,
+            quirks: DramQuirks { refresh: true, write_idle: 0.5, ..quiet().quirks },
+            ..quiet()
+        });
         b.read(0, 0, 7).write(100, 4, 7).run(9364 + 1000);
         assert!(b.ch.wake.is_never(), "{scheduler:?}");
         let day = 86_400_000_000_000_000 / 833;
@@ -252,7 +261,8 @@ fn p02_adaptive_page_closes_only_for_a_waiting_conflict() {
 #[test]
 fn p03_age_cap_lets_a_conflict_pass_a_stream_of_hits() {
     let wait = |cap| {
-        let mut b = Bench::new(&DramSpec { age_cap_ns: cap, rpq: 1024, ..quiet() });
+        let mut b =
+            Bench::new(&DramSpec { rpq: 1024, quirks: DramQuirks { age_cap_ns: cap, ..quiet().quirks }, ..quiet() });
         b.read(0, 0, 7).read(1, 0, 8);
         for i in 0..500 {
             b.read(2 + i, 0, 7);
@@ -268,7 +278,7 @@ fn p03_age_cap_lets_a_conflict_pass_a_stream_of_hits() {
 /// tRTP after the read.
 #[test]
 fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
-    let timed = || Bench::new(&DramSpec { page_idle_ns: 100.0, ..quiet() });
+    let timed = || Bench::new(&DramSpec { quirks: DramQuirks { page_idle_ns: 100.0, ..quiet().quirks }, ..quiet() });
     let closed = 39 + 120;
     let mut b = timed();
     b.read(0, 0, 7).read(closed - 1, 0, 7);
@@ -287,7 +297,7 @@ fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
 
 #[test]
 fn q01_reads_are_served_from_the_write_queue_and_writes_merge() {
-    let mut b = Bench::new(&DramSpec { write_idle: 0.5, ..quiet() });
+    let mut b = Bench::new(&DramSpec { quirks: DramQuirks { write_idle: 0.5, ..quiet().quirks }, ..quiet() });
     let place = Decoded { bank: 3, row: 1, column: 0 };
     let w = DramRequest { token: None, line: LineAddr(42), write: true, class: 0 };
     b.ch.push(0, w, place, &mut b.done);
@@ -327,8 +337,7 @@ fn q05_either_direction_gets_a_bounded_burst_while_the_other_is_refilled() {
         wpq: 64,
         write_high: 0.1,
         write_low: 0.0,
-        min_read_burst: 5,
-        max_write_burst: 7,
+        quirks: DramQuirks { min_read_burst: 5, max_write_burst: 7, ..quiet().quirks },
         ..quiet()
     };
     let mut b = Bench::new(&spec);
@@ -348,7 +357,8 @@ fn q05_either_direction_gets_a_bounded_burst_while_the_other_is_refilled() {
 #[test]
 fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
     for yields in [false, true] {
-        let spec = DramSpec { writes_yield: yields, write_low: 0.0, ..quiet() };
+        let spec =
+            DramSpec { write_low: 0.0, quirks: DramQuirks { writes_yield: yields, ..quiet().quirks }, ..quiet() };
         let mut b = Bench::new(&spec);
         for bank in [0, 4, 8, 12, 1, 5, 9, 13] {
             b.write(0, bank, 7);
@@ -368,8 +378,13 @@ fn q05_a_mode_whose_requests_all_wait_for_a_refresh_gives_way() {
     // Timings in clocks: tREFI 9364, tRFC 421; a read of an open rank takes tRCD 17, CL 17 and 4 of data.
     let (refi, rfc) = (9364, 421);
     for turns in [false, true] {
-        let spec =
-            DramSpec { refresh: true, refresh_turns: turns, ranks: 2, write_high: 0.1, write_low: 0.0, ..quiet() };
+        let spec = DramSpec {
+            ranks: 2,
+            write_high: 0.1,
+            write_low: 0.0,
+            quirks: DramQuirks { refresh: true, refresh_turns: turns, ..quiet().quirks },
+            ..quiet()
+        };
         let mut b = Bench::new(&spec);
         b.run(refi + 1);
         for row in 0..8 {
@@ -505,12 +520,15 @@ fn c01_a_long_random_run_keeps_every_constraint() {
                 standard,
                 device_width: width,
                 ranks,
-                bank_queue,
                 scheduler,
                 page_policy,
-                age_cap_ns,
-                page_idle_ns: if age_cap_ns == 0 { 30.0 } else { 0.0 },
-                refresh: true,
+                quirks: DramQuirks {
+                    bank_queue,
+                    age_cap_ns,
+                    page_idle_ns: if age_cap_ns == 0 { 30.0 } else { 0.0 },
+                    refresh: true,
+                    ..quiet().quirks
+                },
                 ..quiet()
             };
             let d = standard.device(width);
@@ -550,8 +568,8 @@ fn s01_a_wrong_spec_is_one_sentence_with_key_value_and_remedy() {
         DramSpec { rpq: 0, ..quiet() },
         DramSpec { write_low: 0.9, write_high: 0.8, ..quiet() },
         DramSpec { mapping: "roba".into(), ..quiet() },
-        DramSpec { alignment: Size(96 << 10), ..quiet() },
-        DramSpec { alignment: Size(8 << 20), ..quiet() },
+        DramSpec { quirks: DramQuirks { alignment: Size(96 << 10), ..quiet().quirks }, ..quiet() },
+        DramSpec { quirks: DramQuirks { alignment: Size(8 << 20), ..quiet().quirks }, ..quiet() },
     ] {
         let m = message(bad);
         assert!(!m.is_empty() && !m.contains('\n'), "{m}");

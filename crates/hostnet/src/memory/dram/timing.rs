@@ -84,7 +84,7 @@ impl TimingOverride {
             ("refi_ps", self.refi_ps, &(1..=BETWEEN_REFRESHES)),
         ] {
             if let Some(ps) = given.filter(|ps| !valid.contains(ps)) {
-                return Err(format!("timing.{key} = {ps} is not within {} to {}", valid.start(), valid.end()));
+                return Err(format!("quirks.timing.{key} = {ps} is not within {} to {}", valid.start(), valid.end()));
             }
         }
         Ok(())

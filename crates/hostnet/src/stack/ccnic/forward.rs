@@ -92,7 +92,8 @@ impl ForwardNic {
     /// Takes packets that the host returns; returns true when the thread has polled for more of them.
     fn gathers(&mut self, c: &mut Ctx) -> bool {
         let more = self.nic.take(c);
-        let goes_on = more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch.to_usize()).max(GROUP);
+        let goes_on =
+            more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.quirks.nic_batch.to_usize()).max(GROUP);
         if goes_on {
             self.nic.poll(false, c);
         }
@@ -141,7 +142,7 @@ impl ForwardNic {
     /// Receives the packets that are due from the wire. Returns true when buffers or the ring had no room for all of
     /// them.
     fn receive(&mut self, c: &mut Ctx) -> bool {
-        let batch = self.nic.common.spec.nic_batch;
+        let batch = self.nic.common.spec.quirks.nic_batch;
         let due = self.wire.demand.due(c.step.now, self.under_way);
         let most = due.min(batch);
         let Ctx { roles, app, rng, program: p, .. } = c;
@@ -173,7 +174,7 @@ impl ForwardNic {
                 let desc = self.nic.common.descriptor(k, to, 0);
                 self.nic.filled.push(Desc { bytes: part.to_u16(), ..desc });
             }
-            p.compute(self.nic.common.spec.costs.nic_rx);
+            p.compute(self.nic.common.spec.quirks.costs.nic_rx);
             i.contents[last.to_usize()] = content;
             came += 1;
         }

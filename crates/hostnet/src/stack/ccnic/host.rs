@@ -98,7 +98,7 @@ impl CcnicHost {
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => {
-                let lazy = u64::from(spec.lazy_release) * GROUP.to_u64() / shape.group.to_u64();
+                let lazy = u64::from(spec.quirks.lazy_release) * GROUP.to_u64() / shape.group.to_u64();
                 // The read-ahead leaves room for one prefetch of each payload.
                 HostReceiveRing::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
@@ -208,7 +208,7 @@ impl CcnicHost {
             return Step::Run; // the thread has read the lines
         }
         let on = Awaited::Line(self.polled_line());
-        let instructions = self.common.spec.costs.poll;
+        let instructions = self.common.spec.quirks.costs.poll;
         match self.demand.next() {
             Some(until) => Step::WaitUntil { on, instructions, until },
             None if self.under_way > 0 => Step::Wait { on, instructions },
@@ -254,7 +254,7 @@ impl CcnicHost {
         self.last = line;
         self.announced_by_register = self.tx.shape.register.then_some(line);
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
-        p.compute(self.common.spec.costs.unit);
+        p.compute(self.common.spec.quirks.costs.unit);
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
             i.passes(d.buffer - 1, Milestone::FoundByHost);
@@ -281,7 +281,7 @@ impl CcnicHost {
             self.received.push(d.buffer - 1);
             self.continues = d.flags & CHAINED != 0;
             if !self.continues {
-                p.compute(self.common.spec.costs.host_rx);
+                p.compute(self.common.spec.quirks.costs.host_rx);
                 p.push(Op::Retire { tag: CcnicEffect::Seen.tag(d.buffer - 1), stores: false });
                 self.under_way -= 1;
             }
@@ -327,7 +327,7 @@ impl CcnicHost {
                         break;
                     }
                 }
-                p.compute(self.common.spec.costs.unit * stores.len().to_u32());
+                p.compute(self.common.spec.quirks.costs.unit * stores.len().to_u32());
                 stores.extend(r.commit());
             }
         }
@@ -362,7 +362,7 @@ impl CcnicHost {
         }
         while let Some((_, users)) = self.objects.front().copied().filter(|o| o.0 < to) {
             self.objects.pop_front();
-            c.compute(self.common.spec.costs.free);
+            c.compute(self.common.spec.quirks.costs.free);
             c.push(Op::Atomic { line: users });
         }
         i.trips.swept += done.len().to_u64();
@@ -401,7 +401,7 @@ impl CcnicHost {
     pub(super) fn publish(&mut self, unit: &mut Vec<Desc>, p: &mut Program) {
         if !unit.is_empty() {
             let s = self.tx.publish(unit);
-            p.compute(self.common.spec.costs.unit);
+            p.compute(self.common.spec.quirks.costs.unit);
             self.common.store(RingKind::Tx, s, p);
             unit.clear();
         }
@@ -445,7 +445,7 @@ impl CcnicHost {
                 }
                 i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[b.to_usize()]));
             }
-            p.compute(self.common.spec.costs.host_tx);
+            p.compute(self.common.spec.quirks.costs.host_tx);
         }
         self.common.read_free_lines(&self.tx.shape, &looked, p);
         let flags = if shared { 0 } else { NO_RECYCLE };
@@ -457,7 +457,7 @@ impl CcnicHost {
                 self.awaiting_completion.extend(chunk.iter().map(|d| (at, d.buffer - 1)));
             }
             let s = self.tx.publish(chunk);
-            p.compute(self.common.spec.costs.unit);
+            p.compute(self.common.spec.quirks.costs.unit);
             self.common.store(RingKind::Tx, s, p);
         }
         if let Some(s) = self.tx.commit() {

@@ -217,8 +217,8 @@ impl CcnicInterface {
                 fill_order(to - from, size.to_u32(), s.nonsequential).map(move |b| first + from + b)
             };
             let rings = [
-                FreeRing::new(base, free(small, s.small_buffer.0, 0)),
-                FreeRing::new(base + FreeRing::lines(small.div_ceil(all)), free(large, s.large_buffer.0, small)),
+                FreeRing::new(base, free(small, s.quirks.small_buffer.0, 0)),
+                FreeRing::new(base + FreeRing::lines(small.div_ceil(all)), free(large, s.quirks.large_buffer.0, small)),
             ];
             Pools::new(rings, small, s.small_room().to_u32())
         };
@@ -243,9 +243,9 @@ impl CcnicInterface {
             nic,
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
-            large_lines: s.large_buffer.0 / LINE,
-            small_lines: s.small_buffer.0 / LINE,
-            metadata_lines: s.metadata.0 / LINE,
+            large_lines: s.quirks.large_buffer.0 / LINE,
+            small_lines: s.quirks.small_buffer.0 / LINE,
+            metadata_lines: s.quirks.metadata.0 / LINE,
             all_known: all_known && s.pool == PoolKind::Host,
             trips: RoundTrips::new(),
             lives: None,
@@ -378,7 +378,7 @@ impl CcnicThreadState {
         let Setup { interface: i, core, .. } = s;
         let spec = s.spec.clone();
         let keeps = match spec.cache() {
-            _ if spec.recycle => BufferCaching::Stack { most: spec.stack, bulk: spec.bulk },
+            _ if spec.recycle => BufferCaching::Stack { most: spec.quirks.stack, bulk: spec.quirks.bulk },
             0 => BufferCaching::Nothing,
             size => BufferCaching::Cache { size },
         };
@@ -410,7 +410,7 @@ impl CcnicThreadState {
         let mut common = CcnicThreadState::new(s, queue, bytes);
         if common.spec.nic == NicKind::Agent {
             let spec::CcnicCosts { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } =
-                &mut common.spec.costs;
+                &mut common.spec.quirks.costs;
             [alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool].into_iter().for_each(|n| *n = 0);
         }
         common
@@ -419,11 +419,11 @@ impl CcnicThreadState {
     /// The ring of `shape` as this thread reads it, with `instructions` spent on each descriptor while it gathers a
     /// burst.
     fn reads(&self, shape: RingShape, instructions: u32) -> RingShape {
-        if self.spec.read_ahead.is_some() || self.window == 0 {
+        if self.spec.quirks.read_ahead.is_some() || self.window == 0 {
             return shape;
         }
         // A poll is a load and a branch.
-        let unit = 2 + self.spec.costs.unit + shape.group.to_u32() * instructions;
+        let unit = 2 + self.spec.quirks.costs.unit + shape.group.to_u32() * instructions;
         RingShape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
     }
 
@@ -464,7 +464,7 @@ impl CcnicThreadState {
 
     /// Reads the lines of the ring `shape` that show a producer which units are free.
     fn read_free_lines(&self, shape: &RingShape, lines: &[LineAddr], p: &mut Program) {
-        let own = !shape.register && self.spec.free_check == FreeCheck::Written;
+        let own = !shape.register && self.spec.quirks.free_check == FreeCheck::Written;
         for line in lines.iter().copied() {
             p.push(if own { Op::LoadOwn { line } } else { Op::Load { line, lines: 1 } });
         }
@@ -475,7 +475,7 @@ impl CcnicThreadState {
     /// unit that is already `there` does not wait for the line.
     fn poll(&mut self, line: Option<LineAddr>, there: bool, first: bool, p: &mut Program) {
         if first {
-            p.compute(self.spec.costs.poll);
+            p.compute(self.spec.quirks.costs.poll);
         }
         if let Some(line) = line {
             branch_predictor::poll(line, there, self.predictor, p);
@@ -500,9 +500,9 @@ impl CcnicThreadState {
     }
 
     fn alloc(&mut self, i: &mut CcnicInterface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
-        let pool = self.spec.costs.pool;
+        let pool = self.spec.quirks.costs.pool;
         let out = self.side.alloc(i.pool(self.queue), hint, n, &mut |t| touch(t, pool, p));
-        p.compute(self.spec.costs.alloc * out.len().to_u32());
+        p.compute(self.spec.quirks.costs.alloc * out.len().to_u32());
         out
     }
 
@@ -531,14 +531,14 @@ impl CcnicThreadState {
     }
 
     fn free_one(&mut self, i: &mut CcnicInterface, buffer: u32, p: &mut Program) {
-        p.compute(self.spec.costs.free);
+        p.compute(self.spec.quirks.costs.free);
         self.read_metadata(i, buffer, p);
-        let pool = self.spec.costs.pool;
+        let pool = self.spec.quirks.costs.pool;
         self.side.free(i.pool(self.queue), buffer, &mut |t| touch(t, pool, p));
     }
 
     fn free_done(&mut self, i: &mut CcnicInterface, p: &mut Program) {
-        let pool = self.spec.costs.pool;
+        let pool = self.spec.quirks.costs.pool;
         self.side.free_done(i.pool(self.queue), &mut |t| touch(t, pool, p));
     }
 

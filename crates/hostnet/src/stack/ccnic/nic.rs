@@ -38,13 +38,13 @@ pub struct CcnicNic {
 impl CcnicNic {
     pub(super) fn new(common: CcnicThreadState, i: &CcnicInterface) -> CcnicNic {
         let (spec, q) = (&common.spec, common.queue.to_u64());
-        let tx = Consumer::new(common.reads(i.memory.tx(spec, q), 1 + spec.costs.nic_tx), 1);
+        let tx = Consumer::new(common.reads(i.memory.tx(spec, q), 1 + spec.quirks.costs.nic_tx), 1);
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => NicReceiveRing::Lines(Producer::new(shape)),
             PoolKind::Host => NicReceiveRing::Slots(PostNic::new(shape)),
         };
-        let (queues, idle) = (i.pairs.len().to_u64(), u64::from(spec.idle_queues));
+        let (queues, idle) = (i.pairs.len().to_u64(), u64::from(spec.quirks.idle_queues));
         let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
         let idle = if spec.wake == Wake::Polling {
             (0..idle).filter_map(|k| ring(k).line_to_poll()).collect()
@@ -77,7 +77,7 @@ impl CcnicNic {
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
             let more = self.take(c);
-            if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch.to_usize()).max(GROUP) {
+            if more && self.pending.len() + GROUP <= (self.common.spec.quirks.nic_batch.to_usize()).max(GROUP) {
                 self.poll(false, c);
                 return Step::Run;
             }
@@ -87,7 +87,10 @@ impl CcnicNic {
                     // The agent that the message wakes executes no program, and continues without delay.
                     Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
                     Wake::Polling if self.idle.is_empty() => {
-                        return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
+                        return Step::Wait {
+                            on: Awaited::Line(line),
+                            instructions: self.common.spec.quirks.costs.poll,
+                        };
                     }
                     Wake::Polling => {}
                 }
@@ -109,7 +112,7 @@ impl CcnicNic {
     /// Polls the unused queue pairs of the thread.
     pub(super) fn poll_idle(&self, c: &mut Ctx) {
         for line in &self.idle {
-            c.program.compute(self.common.spec.costs.poll);
+            c.program.compute(self.common.spec.quirks.costs.poll);
             c.program.push(Op::Anchor { line: *line });
             c.program.push(Op::Await);
         }
@@ -124,7 +127,7 @@ impl CcnicNic {
     /// returns true while the burst goes on.
     pub(super) fn turn(&mut self, c: &mut Ctx) -> bool {
         let more = self.take(c);
-        if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch.to_usize()).max(GROUP) {
+        if more && self.pending.len() + GROUP <= (self.common.spec.quirks.nic_batch.to_usize()).max(GROUP) {
             self.poll(false, c);
             return true;
         }
@@ -160,7 +163,7 @@ impl CcnicNic {
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
         let mut ahead = Vec::new();
-        let room = (self.common.spec.nic_batch.to_usize()).saturating_sub(self.pending.len());
+        let room = (self.common.spec.quirks.nic_batch.to_usize()).saturating_sub(self.pending.len());
         let more = (room / self.tx.shape.group).saturating_sub(1).to_u64();
         let asked = self.tx.line_to_poll().is_some();
         let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
@@ -178,12 +181,12 @@ impl CcnicNic {
             self.read = Some(line);
         }
         self.announced_by_register = self.tx.shape.register.then_some(line);
-        p.compute(self.common.spec.costs.unit);
+        p.compute(self.common.spec.quirks.costs.unit);
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
             i.passes(d.buffer - 1, Milestone::FoundByNic);
             if d.flags & CHAINED == 0 {
-                p.compute(self.common.spec.costs.nic_tx);
+                p.compute(self.common.spec.quirks.costs.nic_tx);
             }
         }
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
@@ -264,7 +267,7 @@ impl CcnicNic {
             }
             i.passes(to, Milestone::Handed);
             if from.flags & CHAINED == 0 {
-                p.compute(self.common.spec.costs.nic_rx);
+                p.compute(self.common.spec.quirks.costs.nic_rx);
             }
             self.common.release(source, lines, p);
             (i.sent[from.buffer.to_usize() - 1], i.sent[to.to_usize()]) = (true, false);
@@ -319,7 +322,7 @@ impl CcnicNic {
         if let NicReceiveRing::Lines(r) = &self.rx {
             self.common.read_free_lines(&r.shape, &looked, p);
         }
-        p.compute(self.common.spec.costs.unit * stores.len().to_u32());
+        p.compute(self.common.spec.quirks.costs.unit * stores.len().to_u32());
         stores.extend(match &mut self.rx {
             NicReceiveRing::Slots(r) => r.commit(),
             NicReceiveRing::Lines(r) => r.commit(),

@@ -64,7 +64,7 @@ impl Overlay {
             let packet = *pcie.packet(id);
             let Some(to) = self.nic.blank(i, packet.rx_bytes, p) else { break };
             self.nic.common.copy((packet.line, false), i.line(to), packet.lines.into(), p);
-            p.compute(self.nic.common.spec.costs.nic_rx);
+            p.compute(self.nic.common.spec.quirks.costs.nic_rx);
             i.packets[to.to_usize()] = Some(id);
             pcie.passes(id, Milestone::Handed);
             self.nic.deliver_later(to, packet.rx_bytes.to_u16());
@@ -77,7 +77,7 @@ impl Overlay {
     /// Maximum number of packets of either direction that may wait for room or buffers before the thread takes no more
     /// packets.
     fn batch(&self) -> usize {
-        self.nic.common.spec.nic_batch.to_usize()
+        self.nic.common.spec.quirks.nic_batch.to_usize()
     }
 
     /// Whether the burst ends between the two segments of a packet.

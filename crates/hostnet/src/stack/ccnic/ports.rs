@@ -59,7 +59,7 @@ impl Ports {
             let host = &mut self.ports[port].host;
             let n = host.taken.len().min(most - got.len());
             host.await_descriptors(p);
-            p.compute(host.common.spec.costs.host_rx * n.to_u32());
+            p.compute(host.common.spec.quirks.costs.host_rx * n.to_u32());
             host.taken.iter().take(n).for_each(|d| host.common.receive_metadata(i, d.buffer - 1, p));
             let of = |buffer: u32| ReceivedPacket { id: i.packet_in(buffer), line: i.line(buffer), buffer, port };
             got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));

@@ -134,7 +134,7 @@ impl CcnicServer {
             let busy = busy || !port.replies.is_empty() || !port.host.taken.is_empty();
             self.idle = if busy { 0 } else { self.idle + 1 };
             if self.idle > 0 && all == 1 && c.program.ops.is_empty() {
-                let instructions = port.host.common.spec.costs.poll;
+                let instructions = port.host.common.spec.quirks.costs.poll;
                 return Step::Wait { on: Awaited::Line(port.host.polled_line()), instructions };
             }
             self.at = (self.at + 1) % all;
@@ -249,7 +249,7 @@ impl ServerPort {
             let from = d.buffer - 1;
             let (content, bytes, note) = content(i, from);
             note.into_iter().for_each(|(port, packet)| p.push(Op::Note { port, packet, answered: false }));
-            p.compute(host.common.spec.costs.host_rx);
+            p.compute(host.common.spec.quirks.costs.host_rx);
             let begin = p.ops.len();
             host.common.write_metadata(i, from, p);
             let (answer, lines) = app.serve(step.local, &content, i.line(from), i.line(to), p);
@@ -333,7 +333,7 @@ impl ServerPort {
                 p.push(Op::DependentLoad { line, lines });
             }
             if first {
-                p.compute(host.common.spec.costs.host_rx);
+                p.compute(host.common.spec.quirks.costs.host_rx);
                 p.push(Op::DependentStore { line, lines: 1 });
                 packets += 1;
             }
@@ -369,7 +369,7 @@ impl ServerPort {
             }
             // The thread has written the answer's metadata in the same burst, and the store queue supplies it.
             if !chained {
-                p.compute(host.common.spec.costs.host_tx);
+                p.compute(host.common.spec.quirks.costs.host_tx);
             }
             for d in descs {
                 if unit.len() == group {

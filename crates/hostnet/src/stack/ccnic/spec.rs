@@ -219,18 +219,12 @@ pub struct CcnicSpec {
     pub nic_node: u32,
     /// Implementation of the NIC: threads on cores ("software", the default) or device agents ("agent").
     pub nic: NicKind,
-    /// Maximum number of outstanding requests of each device agent, for `nic = "agent"`. The default is 64, which is
-    /// assumed.
-    pub nic_requests: Option<u32>,
     /// Number of the NIC's threads. When absent, there are as many as the tenant has cores ("1-1"). In overlay mode
     /// each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In the other modes
     /// each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves.
     pub nic_threads: Option<u32>,
     /// Mechanism by which the NIC learns that a transmit descriptor is ready: "polling" (the default) or "event".
     pub wake: Wake,
-    /// Number of unused queue pairs that each of the NIC's threads has in addition to its own, and polls with
-    /// `wake = "polling"`. The default is 0.
-    pub idle_queues: u32,
     /// Lines of a packet that the NIC reads to send it: "payload" (all lines, the default), or "header" for
     /// `mode = "forward"`.
     pub nic_reads: NicReads,
@@ -238,12 +232,6 @@ pub struct CcnicSpec {
     pub signal: Signalling,
     /// Layout of 16-byte descriptors in cache lines. The default is "grouped".
     pub layout: DescriptorLayout,
-    /// Side in whose memory the transmit rings lie. The default is "host".
-    pub tx_home: CcnicSide,
-    /// Side in whose memory the receive rings lie. The default is "nic".
-    pub rx_home: CcnicSide,
-    /// Side in whose memory the buffers lie. The default is "host".
-    pub buffer_home: CcnicSide,
     /// Whether each thread of host and NIC keeps freed buffers on a stack and reuses the most recently freed buffer
     /// first. The default is true.
     pub recycle: bool,
@@ -253,9 +241,6 @@ pub struct CcnicSpec {
     pub nonsequential: bool,
     /// Sides that manage buffers: "shared" (both, the default) or "host" (the host alone).
     pub pool: PoolKind,
-    /// Threads that share free buffers: "port" (those of all queue pairs, the default) or "pair" (those of one queue
-    /// pair).
-    pub pool_scope: PoolScope,
     /// Number of lines of a ring of grouped descriptors: a power of two. Rings of other layouts have the same number of
     /// descriptors, four times this value. The default is 256.
     pub ring: u32,
@@ -263,6 +248,39 @@ pub struct CcnicSpec {
     pub tx_batch: u32,
     /// Maximum number of packets that the host takes in a batch. The default is 32.
     pub rx_batch: u32,
+    /// Kind of stores with which both sides write payload: "cached" (the default) or "nontemporal".
+    pub stores: Stores,
+    /// Cache maintenance that the NIC performs on payload lines after reading them. The default is "none".
+    pub release: ReleaseKind,
+    /// Named set of interface choices, such as "unoptimised"; other keys of this table override them. When absent, the
+    /// defaults of the keys apply.
+    pub preset: Option<Preset>,
+    /// Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
+    /// default is 2048.
+    pub buffers: u32,
+    /// Details of the implementation that the interface leaves open; scenarios leave them alone.
+    pub quirks: CcnicQuirks,
+}
+
+/// Details of the implementation of CC-NIC that the interface leaves open.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CcnicQuirks {
+    /// Maximum number of outstanding requests of each device agent, for `nic = "agent"`. The default is 64, which is
+    /// assumed.
+    pub nic_requests: Option<u32>,
+    /// Number of unused queue pairs that each of the NIC's threads has in addition to its own, and polls with
+    /// `wake = "polling"`. The default is 0.
+    pub idle_queues: u32,
+    /// Side in whose memory the transmit rings lie. The default is "host".
+    pub tx_home: CcnicSide,
+    /// Side in whose memory the receive rings lie. The default is "nic".
+    pub rx_home: CcnicSide,
+    /// Side in whose memory the buffers lie. The default is "host".
+    pub buffer_home: CcnicSide,
+    /// Threads that share free buffers: "port" (those of all queue pairs, the default) or "pair" (those of one queue
+    /// pair).
+    pub pool_scope: PoolScope,
     /// Maximum number of packets that the NIC takes in a batch. The default is 32.
     pub nic_batch: u32,
     /// Number of receive-ring lines that the host consumes before it clears them. The default is 8.
@@ -283,16 +301,6 @@ pub struct CcnicSpec {
     pub host_prefetch: bool,
     /// Whether the hardware prefetchers of the NIC's cores are on, where the platform has any. The default is false.
     pub nic_prefetch: bool,
-    /// Kind of stores with which both sides write payload: "cached" (the default) or "nontemporal".
-    pub stores: Stores,
-    /// Cache maintenance that the NIC performs on payload lines after reading them. The default is "none".
-    pub release: ReleaseKind,
-    /// Named set of interface choices, such as "unoptimised"; other keys of this table override them. When absent, the
-    /// defaults of the keys apply.
-    pub preset: Option<Preset>,
-    /// Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
-    /// default is 2048.
-    pub buffers: u32,
     /// Size of a large buffer, its metadata included: a power of two. A packet of an app of kind "loopback" that is larger
     /// than the room behind the metadata takes several buffers with a descriptor each. The default is 4096 B.
     pub large_buffer: Size,
@@ -329,24 +337,36 @@ impl Default for CcnicSpec {
             mode: CcnicMode::Loopback,
             nic_node: 0,
             nic: NicKind::Software,
-            nic_requests: None,
             nic_threads: None,
             wake: Wake::Polling,
-            idle_queues: 0,
             nic_reads: NicReads::Payload,
             signal: Signalling::Inline,
             layout: DescriptorLayout::Grouped,
-            tx_home: CcnicSide::Host,
-            rx_home: CcnicSide::Nic,
-            buffer_home: CcnicSide::Host,
             recycle: true,
             small_buffers: true,
             nonsequential: true,
             pool: PoolKind::Shared,
-            pool_scope: PoolScope::Port,
             ring: 256,
             tx_batch: 32,
             rx_batch: 32,
+            stores: Stores::Cached,
+            release: ReleaseKind::None,
+            preset: None,
+            buffers: 2048,
+            quirks: CcnicQuirks::default(),
+        }
+    }
+}
+
+impl Default for CcnicQuirks {
+    fn default() -> CcnicQuirks {
+        CcnicQuirks {
+            nic_requests: None,
+            idle_queues: 0,
+            tx_home: CcnicSide::Host,
+            rx_home: CcnicSide::Nic,
+            buffer_home: CcnicSide::Host,
+            pool_scope: PoolScope::Port,
             nic_batch: 32,
             lazy_release: 8,
             free_check: FreeCheck::Written,
@@ -354,10 +374,6 @@ impl Default for CcnicSpec {
             read_ahead: None,
             host_prefetch: true,
             nic_prefetch: false,
-            stores: Stores::Cached,
-            release: ReleaseKind::None,
-            preset: None,
-            buffers: 2048,
             large_buffer: Size(4096),
             small_buffer: Size(128),
             metadata: Size(LINE),
@@ -377,15 +393,16 @@ impl CcnicSpec {
         let ring = |group: bool| self.units(group) / self.per_line(group);
         let [small, large] = self.counts(queues.to_u32());
         let pools = u64::from(self.pools(queues.to_u32())) * self.pool_lines(queues.to_u32());
-        let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
-        let rings = queues * u64::from(1 + self.idle_queues);
+        let buffers =
+            u64::from(small) * self.quirks.small_buffer.0 / LINE + u64::from(large) * self.quirks.large_buffer.0 / LINE;
+        let rings = queues * u64::from(1 + self.quirks.idle_queues);
         let registers = rings * 2;
         [rings * ring(true), rings * ring(self.groups_rx()), registers, registers, pools, buffers]
     }
 
     /// Number of pools for `queues` queue pairs.
     pub fn pools(&self, queues: u32) -> u32 {
-        match self.pool_scope {
+        match self.quirks.pool_scope {
             PoolScope::Port => 1,
             PoolScope::Pair => queues,
         }
@@ -398,17 +415,17 @@ impl CcnicSpec {
 
     /// Bytes of payload that a large buffer holds.
     pub fn large_room(&self) -> u64 {
-        self.large_buffer.0 - self.metadata.0
+        self.quirks.large_buffer.0 - self.quirks.metadata.0
     }
 
     /// Bytes of payload that a small buffer holds.
     pub fn small_room(&self) -> u64 {
-        self.small_buffer.0 - self.metadata.0
+        self.quirks.small_buffer.0 - self.quirks.metadata.0
     }
 
     /// Size of the smallest buffer that holds `bytes` bytes of payload.
     pub fn buffer_for(&self, bytes: u64) -> Size {
-        Size((bytes + self.metadata.0).next_power_of_two())
+        Size((bytes + self.quirks.metadata.0).next_power_of_two())
     }
 
     /// Number of large buffers that a packet of `bytes` bytes takes.
@@ -418,18 +435,19 @@ impl CcnicSpec {
 
     /// Number of free transmit descriptors below which the host frees sent buffers, where it alone manages buffers.
     pub fn free_threshold(&self) -> u32 {
-        self.free_threshold.unwrap_or(TX_FREE_THRESH)
+        self.quirks.free_threshold.unwrap_or(TX_FREE_THRESH)
     }
 
     /// Maximum number of outstanding requests of each of the NIC's agents; None for threads.
     pub fn agent_requests(&self) -> Option<u32> {
-        (self.nic == NicKind::Agent).then(|| self.nic_requests.unwrap_or(AGENT_REQUESTS))
+        (self.nic == NicKind::Agent).then(|| self.quirks.nic_requests.unwrap_or(AGENT_REQUESTS))
     }
 
     /// Numbers of small and of large buffers for `queues` queue pairs.
     pub fn counts(&self, queues: u32) -> [u32; 2] {
-        let split = if self.small_buffers { (f64::from(self.buffers) * self.small_share).whole().to_u32() } else { 0 };
-        let small = split * (self.large_buffer.0 / self.small_buffer.0).to_u32();
+        let split =
+            if self.small_buffers { (f64::from(self.buffers) * self.quirks.small_share).whole().to_u32() } else { 0 };
+        let small = split * (self.quirks.large_buffer.0 / self.quirks.small_buffer.0).to_u32();
         let large = self.buffers - split;
         match self.cache() {
             0 if self.pool == PoolKind::Shared => [small, large],
@@ -445,7 +463,7 @@ impl CcnicSpec {
         if self.recycle {
             0
         } else {
-            self.cache.unwrap_or(of_a_driver)
+            self.quirks.cache.unwrap_or(of_a_driver)
         }
     }
 
@@ -487,12 +505,12 @@ impl CcnicSpec {
             register: self.signal == Signalling::Register,
             tail: registers + 2 * queue,
             head: registers + 2 * queue + 1,
-            probe: match self.free_check {
+            probe: match self.quirks.free_check {
                 FreeCheck::Written => 1,
                 FreeCheck::Ahead => 8,
             },
-            own_ahead: self.own_ahead.into(),
-            read_ahead: self.read_ahead.unwrap_or(0).into(),
+            own_ahead: self.quirks.own_ahead.into(),
+            read_ahead: self.quirks.read_ahead.unwrap_or(0).into(),
             speculates: false,
         }
     }
@@ -508,21 +526,21 @@ impl CcnicSpec {
         within("ring", self.ring, 4, 16_384)?;
         within("tx_batch", self.tx_batch, 1, 256)?;
         within("rx_batch", self.rx_batch, 1, 256)?;
-        within("nic_batch", self.nic_batch, 1, 256)?;
-        within("lazy_release", self.lazy_release, 1, self.ring)?;
-        within("own_ahead", self.own_ahead, 0, 7)?;
-        within("read_ahead", self.read_ahead.unwrap_or(0), 0, 64)?;
+        within("quirks.nic_batch", self.quirks.nic_batch, 1, 256)?;
+        within("quirks.lazy_release", self.quirks.lazy_release, 1, self.ring)?;
+        within("quirks.own_ahead", self.quirks.own_ahead, 0, 7)?;
+        within("quirks.read_ahead", self.quirks.read_ahead.unwrap_or(0), 0, 64)?;
         within("buffers", self.buffers, 64, 1 << 20)?;
-        within("stack", self.stack, 1, 1 << 16)?;
-        within("bulk", self.bulk, 1, 256)?;
-        within("cache", self.cache.unwrap_or(0), 0, 512)?;
-        if self.recycle && self.cache.is_some_and(|n| n > 0) {
+        within("quirks.stack", self.quirks.stack, 1, 1 << 16)?;
+        within("quirks.bulk", self.quirks.bulk, 1, 256)?;
+        within("quirks.cache", self.quirks.cache.unwrap_or(0), 0, 512)?;
+        if self.recycle && self.quirks.cache.is_some_and(|n| n > 0) {
             return Err(
-                "cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size"
+                "quirks.cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size"
                     .into(),
             );
         }
-        within("idle_queues", self.idle_queues, 0, 4096)?;
+        within("quirks.idle_queues", self.quirks.idle_queues, 0, 4096)?;
         if self.nic == NicKind::Agent && self.mode == CcnicMode::Overlay {
             return Err(
                 "nic = \"agent\" executes no instructions, and the threads of mode = \"overlay\" run the driver of a PCIe NIC; \
@@ -530,16 +548,18 @@ impl CcnicSpec {
                     .into(),
             );
         }
-        if self.nic == NicKind::Agent && (self.wake != Wake::Event || self.nic_prefetch) {
+        if self.nic == NicKind::Agent && (self.wake != Wake::Event || self.quirks.nic_prefetch) {
             return Err(
                 "nic = \"agent\" has no poll loop and no prefetchers; give wake = \"event\" and nic_prefetch = false"
                     .into(),
             );
         }
-        if self.nic_requests.is_some() && self.nic != NicKind::Agent {
-            return Err("nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into());
+        if self.quirks.nic_requests.is_some() && self.nic != NicKind::Agent {
+            return Err(
+                "quirks.nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into(),
+            );
         }
-        within("nic_requests", self.nic_requests.unwrap_or(1), 1, 64)?;
+        within("quirks.nic_requests", self.quirks.nic_requests.unwrap_or(1), 1, 64)?;
         if self.mode == CcnicMode::Overlay && self.wake == Wake::Event {
             return Err(
                 "wake = \"event\" is a write of one line that a thread keeps, and the threads of mode = \"overlay\" look at a \
@@ -560,33 +580,37 @@ impl CcnicSpec {
         if !self.ring.is_power_of_two() {
             return Err(format!("ring = {} is not a power of two", self.ring));
         }
-        for (key, size, least, most) in
-            [("large_buffer", self.large_buffer, 1024, 32_768), ("small_buffer", self.small_buffer, 64, 1024)]
-        {
+        for (key, size, least, most) in [
+            ("quirks.large_buffer", self.quirks.large_buffer, 1024, 32_768),
+            ("quirks.small_buffer", self.quirks.small_buffer, 64, 1024),
+        ] {
             if !size.0.is_power_of_two() || !(least..=most).contains(&size.0) {
                 return Err(format!("{key} = \"{size}\" is not a power of two within {least} B to {most} B"));
             }
         }
-        if ![0, LINE, 2 * LINE].contains(&self.metadata.0) {
-            return Err(format!("metadata = \"{}\" is not \"0 B\", \"64 B\" or \"128 B\"", self.metadata));
-        }
-        if self.small_buffers && self.small_buffer.0 <= self.metadata.0 {
+        if ![0, LINE, 2 * LINE].contains(&self.quirks.metadata.0) {
             return Err(format!(
-                "small_buffer = \"{}\" has no room behind metadata = \"{}\"; give small_buffer = \"{}\"",
-                self.small_buffer,
-                self.metadata,
-                Size(2 * self.metadata.0)
+                "quirks.metadata = \"{}\" is not \"0 B\", \"64 B\" or \"128 B\"",
+                self.quirks.metadata
             ));
         }
-        within("free_threshold", self.free_threshold(), 1, GROUP.to_u32() * self.ring - 1)?;
-        if self.pool == PoolKind::Shared && self.free_threshold.is_some() {
+        if self.small_buffers && self.quirks.small_buffer.0 <= self.quirks.metadata.0 {
+            return Err(format!(
+                "quirks.small_buffer = \"{}\" has no room behind metadata = \"{}\"; give small_buffer = \"{}\"",
+                self.quirks.small_buffer,
+                self.quirks.metadata,
+                Size(2 * self.quirks.metadata.0)
+            ));
+        }
+        within("quirks.free_threshold", self.free_threshold(), 1, GROUP.to_u32() * self.ring - 1)?;
+        if self.pool == PoolKind::Shared && self.quirks.free_threshold.is_some() {
             return Err(
-                "free_threshold is for pool = \"host\": with pool = \"shared\" the NIC frees the buffers that it has sent"
+                "quirks.free_threshold is for pool = \"host\": with pool = \"shared\" the NIC frees the buffers that it has sent"
                     .into(),
             );
         }
-        if !(0.0..=0.9).contains(&self.small_share) {
-            return Err(format!("small_share = {} is not within 0 to 0.9", self.small_share));
+        if !(0.0..=0.9).contains(&self.quirks.small_share) {
+            return Err(format!("quirks.small_share = {} is not within 0 to 0.9", self.quirks.small_share));
         }
         let segments = self.segments(bytes);
         if segments > 1 && u64::from(segments) > u64::from(self.ring) * GROUP.to_u64() / 2 {
@@ -603,7 +627,7 @@ impl CcnicSpec {
                     .into(),
             );
         }
-        let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch)) * u64::from(segments);
+        let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.quirks.nic_batch)) * u64::from(segments);
         let [small, large] = self.counts(queues).map(u64::from);
         let of = if self.small_buffers && bytes <= self.small_room() { small.max(large) } else { large };
         if of < 4 * batches {

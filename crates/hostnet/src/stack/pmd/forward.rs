@@ -44,7 +44,7 @@ impl PollMode {
     /// Takes a buffer to which a packet will be copied, and writes the buffer's metadata.
     pub(in crate::stack) fn buffer_to_send(&mut self, p: &mut Program) -> Option<u32> {
         let buffer = self.pool.get(p)?;
-        p.push(crate::core::Op::Store { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+        p.push(crate::core::Op::Store { line: self.pool.metadata(buffer), lines: self.costs.quirks.mbuf_lines });
         Some(buffer)
     }
 

@@ -76,14 +76,14 @@ impl PollMode {
 
     /// Originates the packets that are due, at most as many as a `tx_burst`; returns their number.
     pub(super) fn send_due(&mut self, c: &mut Ctx) -> u32 {
-        let most = self.costs.transmit_burst.unwrap_or(self.costs.burst);
+        let most = self.costs.quirks.transmit_burst.unwrap_or(self.costs.burst);
         let due = self.looped.as_mut().map_or(0, |l| l.due(c.step.now)).min(most);
         let mut n = 0;
         while n < due {
             let Some(buffer) = self.pool.get(c.program) else { break };
             let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
-            c.program.compute(self.costs.allocate_instructions);
-            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            c.program.compute(self.costs.quirks.allocate_instructions);
+            c.program.push(Op::Store { line: metadata, lines: self.costs.quirks.mbuf_lines });
             let app = c.app.as_mut().expect("an application sends");
             let content = app.content(c.step.local, c.rng);
             let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);

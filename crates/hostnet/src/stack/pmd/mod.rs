@@ -37,7 +37,7 @@ mod transmit;
 
 pub(super) use effect::{answered, nic_on, retire, retire_functional, DriverEffect, QueueAt};
 pub use software_ring::{PipelineSpec, SoftwareRing, SoftwareRings};
-pub use spec::{FreeSent, PollModeSpec, Recycling};
+pub use spec::{FreeSent, PollModeQuirks, PollModeSpec, Recycling};
 
 /// Bytes of the driver's own record of a descriptor, which names the buffer in the descriptor.
 const NOTE: u64 = 8;
@@ -186,7 +186,7 @@ impl PollMode {
         core: &CoreSpec,
     ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
-        let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
+        let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.quirks.mempool_cache);
         let mut none = Program::default();
         let armed: Vec<u32> = if memory.pool.first.is_some() {
             pool.set_up(receive.usable()).collect()
@@ -265,7 +265,7 @@ impl PollMode {
     /// Reads the line that shows whether packets have arrived.
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
-        if self.costs.poll_serialises && self.stage != Stage::Work {
+        if self.costs.quirks.poll_serialises && self.stage != Stage::Work {
             c.program.push(Op::Serialise);
         }
         branch_predictor::poll(line, there, self.predictor, c.program);
@@ -356,14 +356,14 @@ impl PollMode {
                 p.push(Op::Store { line: note, lines: 1 });
             }
             let metadata = self.pool.metadata(buffer);
-            if self.costs.prefetch {
+            if self.costs.quirks.prefetch {
                 p.push(Op::Prefetch { line: metadata, lines: 1 });
                 p.push(Op::Prefetch { line: data, lines: 1 });
             }
             p.push(Op::Load { line: self.pool.metadata(fresh), lines: 1 });
             p.compute(self.costs.receive_instructions);
-            p.take_branches(self.costs.receive_branches);
-            p.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            p.take_branches(self.costs.quirks.receive_branches);
+            p.push(Op::Store { line: metadata, lines: self.costs.quirks.mbuf_lines });
             self.taken += 1;
             if self.receive.begins_line(self.taken) {
                 p.push(Op::Store { line, lines: 1 });
@@ -375,7 +375,7 @@ impl PollMode {
             p.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
         }
         self.held += self.burst.len().to_u32();
-        if self.held >= self.costs.rearm || self.at_once {
+        if self.held >= self.costs.quirks.rearm || self.at_once {
             p.push(Op::Mmio { tag: DriverEffect::Armed(self.held).tag() });
             self.held = 0;
         }
@@ -388,7 +388,7 @@ impl PollMode {
         let more = self.waiting(c) > 0;
         if more
             && !self.at_once
-            && self.stash.len() + (self.costs.burst.to_usize()) <= self.costs.mempool_cache.to_usize()
+            && self.stash.len() + (self.costs.burst.to_usize()) <= self.costs.quirks.mempool_cache.to_usize()
         {
             return true;
         }
@@ -440,12 +440,13 @@ impl PollMode {
             match (answer, spare) {
                 (ServeOutcome::Reply | ServeOutcome::Gather { .. }, Some(fresh)) => {
                     packet.tx_line = tx;
-                    c.program.compute(self.costs.allocate_instructions);
+                    c.program.compute(self.costs.quirks.allocate_instructions);
                     if let ServeOutcome::Gather { object, bytes, users } = answer {
                         (packet.object, packet.object_bytes) = (object, bytes);
-                        c.program.compute(self.costs.allocate_instructions);
+                        c.program.compute(self.costs.quirks.allocate_instructions);
                         let second = self.pool.get(c.program).expect("a pool holds more than rings and bursts");
-                        c.program.push(Op::Store { line: self.pool.metadata(second), lines: self.costs.mbuf_lines });
+                        c.program
+                            .push(Op::Store { line: self.pool.metadata(second), lines: self.costs.quirks.mbuf_lines });
                         self.attached.push_back((second, External { users }));
                     }
                     self.backlog.push_back((id, fresh));
@@ -483,7 +484,7 @@ impl PollMode {
     }
 
     fn free(&mut self, buffer: u32, p: &mut Program) {
-        if self.costs.free_serialises {
+        if self.costs.quirks.free_serialises {
             p.push(Op::Serialise);
         }
         p.compute(self.costs.free_instructions);
@@ -570,7 +571,7 @@ impl Software for PollMode {
                 self.state = DriverState::Poll;
                 let begun = if self.is_due(c) { self.originate(c) } else { 0 };
                 let fills = |n: u32| self.looped.is_some() || self.backlog.len() >= n.to_usize();
-                let gathered = self.costs.transmit_burst.is_none_or(fills);
+                let gathered = self.costs.quirks.transmit_burst.is_none_or(fills);
                 if !self.backlog.is_empty() && (gathered || !came) {
                     self.transmit(c);
                 }

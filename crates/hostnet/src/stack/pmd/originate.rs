@@ -36,7 +36,7 @@ impl PollMode {
                 break;
             };
             let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
-            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            c.program.push(Op::Store { line: metadata, lines: self.costs.quirks.mbuf_lines });
             app.make(c.step.local, &content, tx, c.program);
             let packet = Packet {
                 queue: self.queue,

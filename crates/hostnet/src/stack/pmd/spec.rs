@@ -1,6 +1,7 @@
 //! Parameters of a poll-mode driver, as a platform and a scenario state them.
 
 use crate::device::nic::RingsSpec;
+use crate::kernel::with_defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +13,6 @@ pub struct PollModeSpec {
     /// Maximum number of packets that an `rx_burst` returns. The default is 32.
     #[serde(default = "thirty_two")]
     pub burst: u32,
-    /// Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum of
-    /// one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been served.
-    #[serde(default)]
-    pub transmit_burst: Option<u32>,
     /// Instructions of an `rx_burst` that finds no packet.
     pub poll_instructions: u32,
     /// Fixed instructions of an `rx_burst` that finds packets, and of a `tx_burst`.
@@ -26,6 +23,19 @@ pub struct PollModeSpec {
     pub transmit_instructions: u32,
     /// Instructions per freed buffer.
     pub free_instructions: u32,
+    /// Habits of the NIC's driver and its memory pools, which a platform sets; scenarios leave them alone.
+    #[serde(default)]
+    pub quirks: PollModeQuirks,
+}
+
+/// Habits of poll-mode drivers and their memory pools that NICs differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PollModeQuirks {
+    /// Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum of
+    /// one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been served.
+    #[serde(default)]
+    pub transmit_burst: Option<u32>,
     /// Instructions to allocate a buffer for a reply. Use 0, the default, where the application's own instructions
     /// include the allocation.
     #[serde(default)]
@@ -34,7 +44,7 @@ pub struct PollModeSpec {
     /// restore the metadata. The default is 0.
     #[serde(default)]
     pub detach_instructions: u32,
-    /// Taken branches per received packet, each of which costs `core.taken_branch_cycles`. The default is 0.
+    /// Taken branches per received packet, each of which costs `core.quirks.taken_branch_cycles`. The default is 0.
     #[serde(default)]
     pub receive_branches: u32,
     /// Taken branches per packet to be sent, those that free a buffer among them. The default is 0.
@@ -80,6 +90,12 @@ pub struct PollModeSpec {
     pub free_sent: FreeSent,
 }
 
+impl Default for PollModeQuirks {
+    fn default() -> PollModeQuirks {
+        with_defaults()
+    }
+}
+
 /// Time at which a poll-mode driver frees the buffers of packets that have been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -114,12 +130,12 @@ impl PollModeSpec {
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             ("burst", self.burst, 1, 512),
-            ("transmit_burst", self.transmit_burst.unwrap_or(1), 1, 512),
+            ("quirks.transmit_burst", self.quirks.transmit_burst.unwrap_or(1), 1, 512),
             ("poll_instructions", self.poll_instructions, 1, 1 << 20),
-            ("mempool_cache", self.mempool_cache, 0, 512),
-            ("mbuf_lines", self.mbuf_lines, 1, 2),
-            ("rearm", self.rearm, 1, 512),
-            ("free_threshold", self.free_threshold, 1, 512),
+            ("quirks.mempool_cache", self.quirks.mempool_cache, 0, 512),
+            ("quirks.mbuf_lines", self.quirks.mbuf_lines, 1, 2),
+            ("quirks.rearm", self.quirks.rearm, 1, 512),
+            ("quirks.free_threshold", self.quirks.free_threshold, 1, 512),
         ];
         match counts.iter().find(|(_, n, least, most)| n < least || n > most) {
             Some((key, n, least, most)) => Err(format!("{key} = {n} is not within {least} to {most}")),
@@ -132,21 +148,21 @@ impl PollModeSpec {
     /// # Errors
     /// Returns one clause that names key and value.
     pub fn check_with(&self, rings: &RingsSpec) -> Result<(), String> {
-        for (key, n) in [("rearm", self.rearm), ("burst", self.burst)] {
+        for (key, n) in [("quirks.rearm", self.quirks.rearm), ("burst", self.burst)] {
             if n > rings.receive / 2 {
                 return Err(format!("{key} = {n} is more than half of the {} receive descriptors", rings.receive));
             }
         }
-        if self.free_threshold >= rings.transmit {
+        if self.quirks.free_threshold >= rings.transmit {
             return Err(format!(
-                "free_threshold = {} is not below the {} transmit descriptors",
-                self.free_threshold, rings.transmit
+                "quirks.free_threshold = {} is not below the {} transmit descriptors",
+                self.quirks.free_threshold, rings.transmit
             ));
         }
         let (n, least) = (self.buffers(rings), self.least(rings));
         if n < least {
             return Err(format!(
-                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold; 0 makes as many"
+                "quirks.mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold; 0 makes as many"
             ));
         }
         Ok(())
@@ -154,13 +170,17 @@ impl PollModeSpec {
 
     /// Number of buffers that rings, caches and bursts can hold.
     fn least(&self, rings: &RingsSpec) -> u32 {
-        rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst + self.transmit_burst.unwrap_or(0)
+        rings.receive
+            + rings.transmit
+            + 2 * self.quirks.mempool_cache
+            + 2 * self.burst
+            + self.quirks.transmit_burst.unwrap_or(0)
     }
 
     /// Number of buffers of a core's mempool; where `mempool` does not set the size, the number includes `more`
     /// buffers.
     pub fn buffers_and(&self, rings: &RingsSpec, more: u32) -> u32 {
-        self.mempool.filter(|n| *n > 0).unwrap_or(self.least(rings) + more)
+        self.quirks.mempool.filter(|n| *n > 0).unwrap_or(self.least(rings) + more)
     }
 
     /// Number of buffers of a core's mempool.

@@ -15,8 +15,8 @@ impl PollMode {
             .sent_descriptors(self.queue)
             .min(clean.saturating_add(most));
         for i in clean..sent {
-            let reads = match self.costs.free_sent {
-                FreeSent::Reuse => i % u64::from(self.costs.free_threshold) == 0, // the status of one of a threshold's
+            let reads = match self.costs.quirks.free_sent {
+                FreeSent::Reuse => i % u64::from(self.costs.quirks.free_threshold) == 0, // the status of one of a threshold's
                 FreeSent::Threshold | FreeSent::Burst => i == clean || self.transmit.begins_line(i),
             };
             if reads {
@@ -28,9 +28,9 @@ impl PollMode {
             } else if self.buffers.spent.follows_transmission() {
                 self.buffers.spent.relinquish(c.program, self.pool.data(buffer), lines);
             }
-            c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+            c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.quirks.mbuf_lines });
             if let Some(e) = external {
-                c.program.compute(self.costs.detach_instructions);
+                c.program.compute(self.costs.quirks.detach_instructions);
                 e.users.into_iter().for_each(|line| c.program.push(Op::Atomic { line }));
             }
             self.free(buffer, c.program);
@@ -50,15 +50,15 @@ impl PollMode {
 
     /// Writes the next transmit descriptor.
     fn describe(&mut self, segment: SentBuffer, p: &mut Program) {
-        p.push(Op::Load { line: self.pool.metadata(segment.buffer), lines: self.costs.mbuf_lines });
+        p.push(Op::Load { line: self.pool.metadata(segment.buffer), lines: self.costs.quirks.mbuf_lines });
         p.compute(self.costs.transmit_instructions);
-        p.take_branches(self.costs.transmit_branches);
+        p.take_branches(self.costs.quirks.transmit_branches);
         if let Some(note) = self.note(RingSide::Transmit, self.put) {
             p.push(Op::Store { line: note, lines: 1 });
         }
         self.in_ring.push_back(segment);
         let line = self.transmit.line(self.put);
-        let at_first = self.costs.free_sent == FreeSent::Reuse;
+        let at_first = self.costs.quirks.free_sent == FreeSent::Reuse;
         let begins = at_first && self.transmit.begins_line(self.put);
         self.put += 1;
         if begins || !at_first && self.transmit.begins_line(self.put) {
@@ -69,10 +69,11 @@ impl PollMode {
     /// Performs `tx_burst` repeatedly, until all of the backlog has descriptors or the ring is full.
     pub(super) fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
-        let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()).to_u64());
-        if self.buffers.spent.follows_transmission() || self.costs.free_sent == FreeSent::Burst {
+        let least =
+            u64::from(self.costs.quirks.free_threshold).max((self.backlog.len() + self.attached.len()).to_u64());
+        if self.buffers.spent.follows_transmission() || self.costs.quirks.free_sent == FreeSent::Burst {
             self.reclaim(u64::MAX, c); // dropped, or used again, before it takes room
-        } else if self.costs.free_sent == FreeSent::Reuse {
+        } else if self.costs.quirks.free_sent == FreeSent::Reuse {
             self.reuse(1, c);
         } else if self.room() < least {
             self.reclaim(least, c);
@@ -82,7 +83,7 @@ impl PollMode {
             if self.put > before {
                 c.program.compute(self.costs.burst_instructions);
             }
-            self.put_burst(self.costs.transmit_burst.unwrap_or(u32::MAX), c);
+            self.put_burst(self.costs.quirks.transmit_burst.unwrap_or(u32::MAX), c);
         }
         self.state = if self.backlog.is_empty() { DriverState::Poll } else { DriverState::Full };
     }
@@ -97,7 +98,7 @@ impl PollMode {
     /// Performs one `tx_burst` of up to `limit` packets of the backlog, the oldest first, as far as the ring has room.
     fn put_burst(&mut self, limit: u32, c: &mut Ctx) {
         let before = self.put;
-        let at_first = self.costs.free_sent == FreeSent::Reuse;
+        let at_first = self.costs.quirks.free_sent == FreeSent::Reuse;
         if at_first && !self.transmit.begins_line(self.put) {
             c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
@@ -106,7 +107,7 @@ impl PollMode {
                 break;
             }
             if at_first {
-                self.reuse(u64::from(self.costs.free_threshold), c);
+                self.reuse(u64::from(self.costs.quirks.free_threshold), c);
             }
             let (id, buffer) = self.backlog.pop_front().expect("it fits");
             let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);

@@ -68,7 +68,7 @@ impl FastPath {
 
     fn turn(&mut self, c: &mut Ctx) {
         let Some(t) = c.roles.get_mut::<Service>() else { return };
-        c.program.compute(t.spec.costs.turn);
+        c.program.compute(t.spec.quirks.turn);
         let (put, taken) = t.contexts[self.local].to_app_ends;
         let room = (QUEUE * TO_APP - (put - taken)).to_usize();
         let got = self.io.receive(BATCH.min(room), c);
@@ -89,7 +89,7 @@ impl FastPath {
             let packet = nic_on(c.machine.iio.as_deref_mut(), port).packet(r.id);
             TasSegment::of(packet.flow, packet.key)
         };
-        c.program.compute(t.spec.costs.burst);
+        c.program.compute(t.spec.quirks.burst);
         for r in got {
             let flow = segment(c, r).flow;
             c.program.push(Op::Prefetch { line: r.line, lines: 2 });
@@ -105,7 +105,7 @@ impl FastPath {
             update(t.state(s.flow), p);
             self.entries_in_flight.push_back(ContextEntry { flow: s.flow, bytes: s.bytes.to_u32() });
             if s.bytes == 0 {
-                p.compute(t.spec.costs.acknowledgement);
+                p.compute(t.spec.quirks.acknowledgement);
                 self.io.release(*r, c);
                 let nic = nic_on(c.machine.iio.as_deref_mut(), port);
                 nic.packet(r.id).done = true;
@@ -113,7 +113,7 @@ impl FastPath {
                 t.ended += 1;
                 continue;
             }
-            p.compute(t.spec.costs.data);
+            p.compute(t.spec.quirks.data);
             let flow = &mut t.flows[s.flow.to_usize()];
             if s.at != flow.received {
                 t.broken = Some(format!("flow {}: byte {} came where byte {} was next", s.flow, s.at, flow.received));
@@ -156,7 +156,7 @@ impl FastPath {
                 break;
             };
             let p = &mut *c.program;
-            p.compute(t.spec.costs.segment);
+            p.compute(t.spec.quirks.segment);
             self.manage(flow, &t, p);
             update(t.state(flow), p);
             for (line, lines) in t.transmit_at(flow, sent, bytes) {
@@ -209,7 +209,7 @@ impl FastPath {
         }
         for (i, e) in (from..).zip(entries) {
             t.own(e.flow, self.local);
-            p.compute(t.spec.costs.entry);
+            p.compute(t.spec.quirks.entry);
             update(t.state(e.flow), p);
             self.manage(e.flow, t, p);
             p.push(Op::Store { line: line(i, t), lines: 1 });

@@ -31,6 +31,21 @@ pub struct TcpSpec {
     pub segment: u32,
     /// Instructions per `recv` call: system call and scheduler.
     pub read: u32,
+    /// Instructions per interrupt, including the start of polling.
+    pub interrupt: u32,
+    /// Instructions to wake the application that waits in `recv`.
+    pub wake: u32,
+    /// Size of a socket's receive buffer (`tcp_rmem`, with auto-tuning off). Half of the free part is advertised as
+    /// window (`tcp_adv_win_scale` = 1); the other half is for the kernel's overhead in addition to payload.
+    pub receive_buffer: Size,
+    /// Habits of the kernel and its driver, which a platform sets; scenarios leave them alone.
+    pub quirks: TcpQuirks,
+}
+
+/// Habits of the kernel's receive path that kernels and drivers differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpQuirks {
     /// Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
     /// its page; the head of a frame is a piece of its own.
     pub piece: u32,
@@ -38,17 +53,10 @@ pub struct TcpSpec {
     pub line: u32,
     /// Bytes at the beginning of a frame that the driver copies to the socket buffer: a multiple of 64 B.
     pub head: Size,
-    /// Instructions per interrupt, including the start of polling.
-    pub interrupt: u32,
-    /// Instructions to wake the application that waits in `recv`.
-    pub wake: u32,
     /// Maximum number of frames that one poll takes (NAPI weight).
     pub poll_budget: u32,
     /// Maximum payload that GRO merges into a segment.
     pub merge: Size,
-    /// Size of a socket's receive buffer (`tcp_rmem`, with auto-tuning off). Half of the free part is advertised as
-    /// window (`tcp_adv_win_scale` = 1); the other half is for the kernel's overhead in addition to payload.
-    pub receive_buffer: Size,
 }
 
 /// Bytes of a socket buffer's structure; `SHARED` is the number of bytes of the shared structure behind its data
@@ -60,7 +68,7 @@ impl TcpSpec {
     /// Minimum number of bytes that a socket buffer takes of the receive buffer: the bytes of a frame that fits the
     /// head (Linux: `truesize`).
     pub fn small_buffer(&self) -> u64 {
-        STRUCTURE + SHARED + self.head.0
+        STRUCTURE + SHARED + self.quirks.head.0
     }
 
     /// Checks that the costs and sizes are usable.
@@ -68,13 +76,15 @@ impl TcpSpec {
     /// # Errors
     /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
-        if self.head.0 < LINE || self.head.0 % LINE != 0 || self.head.0 > 576 {
-            return Err(format!("head = \"{}\" is not a multiple of 64 B up to 576 B", self.head));
+        if self.quirks.head.0 < LINE || self.quirks.head.0 % LINE != 0 || self.quirks.head.0 > 576 {
+            return Err(format!("quirks.head = \"{}\" is not a multiple of 64 B up to 576 B", self.quirks.head));
         }
-        if self.poll_budget == 0 || self.poll_budget > 1024 {
-            return Err(format!("poll_budget = {} is not within 1 to 1024", self.poll_budget));
+        if self.quirks.poll_budget == 0 || self.quirks.poll_budget > 1024 {
+            return Err(format!("quirks.poll_budget = {} is not within 1 to 1024", self.quirks.poll_budget));
         }
-        for (key, s, least) in [("merge", self.merge, 9600), ("receive_buffer", self.receive_buffer, 4 * 9600)] {
+        for (key, s, least) in
+            [("quirks.merge", self.quirks.merge, 9600), ("receive_buffer", self.receive_buffer, 4 * 9600)]
+        {
             if s.0 < least || s.0 > 1 << 30 {
                 return Err(format!("{key} = \"{s}\" is not within {least} B to 1 GiB"));
             }

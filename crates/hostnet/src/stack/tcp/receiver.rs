@@ -169,8 +169,8 @@ impl Receiver {
         let buffer = (s.receive_buffer.0 / size).to_u32();
         Receiver {
             layout,
-            budget: s.poll_budget.to_usize(),
-            merge: (s.merge.0 / payload).max(1).to_u32(),
+            budget: s.quirks.poll_budget.to_usize(),
+            merge: (s.quirks.merge.0 / payload).max(1).to_u32(),
             buffer,
             completed: VecDeque::with_capacity(1024),
             polling: false,
@@ -249,7 +249,7 @@ impl Receiver {
             // The completion contains the frame's address, and the frame's header identifies the connection.
             p.push(Op::Load { line: r.completion, lines: 1 });
             self.count_users(r.at, p, at);
-            for i in 0..self.layout.frame.min(s.head.0 / LINE) {
+            for i in 0..self.layout.frame.min(s.quirks.head.0 / LINE) {
                 p.push(Op::Load { line: at.line(r.at + i), lines: 1 });
             }
             p.push(Op::Fence);
@@ -347,11 +347,11 @@ impl Receiver {
             self.calls(s.read, p);
         }
         let r = *self.queue.front().expect("something to copy");
-        let head = s.head.0 / LINE;
-        p.compute(s.piece);
+        let head = s.quirks.head.0 / LINE;
+        p.compute(s.quirks.piece);
         for i in 1..self.layout.frame {
             if i == head || i > head && (r.at + i) % self.layout.page == 0 {
-                p.compute(s.piece);
+                p.compute(s.quirks.piece);
             }
             if self.filled == reader.lines {
                 self.filled = 0;
@@ -364,7 +364,7 @@ impl Receiver {
                 p.push(Op::Store { line: to, lines: 1 }); // from the socket buffer
             } else {
                 p.push(Op::Copy { from: at.line(r.at + i), to, lines: 1, dependent: false, behind: false });
-                p.compute(s.line);
+                p.compute(s.quirks.line);
             }
             self.filled += 1;
         }

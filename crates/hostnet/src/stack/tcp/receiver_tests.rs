@@ -3,6 +3,7 @@
 use super::*;
 use crate::kernel::units::Size;
 use crate::kernel::LineAddr;
+use crate::stack::tcp::TcpQuirks;
 
 /// Frames of 141 lines in pages of 64 lines; a line is represented by its offset, and a page's structure by 10^6 plus
 /// the page's number.
@@ -24,14 +25,10 @@ fn costs(buffer: u64) -> TcpSpec {
         frame: 3300,
         segment: 5280,
         read: 0,
-        piece: 200,
-        line: 0,
-        head: Size(256),
         interrupt: 0,
         wake: 0,
-        poll_budget: 64,
-        merge: Size(64 << 10),
         receive_buffer: Size(buffer * PAYLOAD),
+        quirks: TcpQuirks { piece: 200, line: 0, head: Size(256), poll_budget: 64, merge: Size(64 << 10) },
     }
 }
 

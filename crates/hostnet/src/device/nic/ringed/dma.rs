@@ -39,7 +39,7 @@ impl Nic {
         if let Some(m) = r.write {
             return m.offer();
         }
-        if !r.writes.has_room() || (r.spec.one_engine && r.read.is_some()) {
+        if !r.writes.has_room() || (r.spec.quirks.one_engine && r.read.is_some()) {
             return Offer::Nothing;
         }
         if !r.write_back(now) {
@@ -95,7 +95,7 @@ impl Nic {
     pub(in crate::device::nic) fn next_ring_read(&mut self, now: Time) -> Offer {
         let r = self.ringed_mut();
         if r.read.is_none() {
-            if r.spec.one_engine && r.write.is_some() {
+            if r.spec.quirks.one_engine && r.write.is_some() {
                 return Offer::Nothing;
             }
             if r.reads.has_room() && !r.fetch() {
@@ -113,14 +113,14 @@ impl Nic {
     /// Begins to read the payload of the next frame to be sent, if the transmit buffer has room; queues take turns.
     fn begin_frame(&mut self, now: Time) {
         let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
-        if r.reading == r.spec.transmit_packets {
+        if r.reading == r.spec.quirks.transmit_packets {
             return;
         }
         let of = r.pairs.len();
         for at in (r.turn..of).chain(0..r.turn) {
             let queue = QueueId::new(at);
             let pair = &mut r.pairs[queue];
-            if pair.transmit.cached() == 0 || r.spec.queue_requests.is_some_and(|most| pair.requests >= most) {
+            if pair.transmit.cached() == 0 || r.spec.quirks.queue_requests.is_some_and(|most| pair.requests >= most) {
                 continue;
             }
             let (id, second) = *pair.put.front().expect("a descriptor names a packet");
@@ -197,7 +197,8 @@ impl Nic {
                 let p = self.packets.get_mut(id);
                 p.in_memory = true;
                 let queue = p.queue;
-                let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
+                let (delay, at_once) =
+                    (r.spec.quirks.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
                 r.ends(cal, queue, RingSide::Receive, delay, at_once, now);
                 let (arriving, pair) = (&queues[queue].arriving, &mut r.pairs[queue]);
                 while let Some(next) = arriving.get(pair.filled.len()).filter(|next| self.packets.get(**next).in_memory)
@@ -210,7 +211,7 @@ impl Nic {
             RingWork::Object(_) => unreachable!("a segment to be sent is read"),
             RingWork::Descriptors { queue, side, n } => {
                 r.landed.push_back((queue, side));
-                r.after(cal, queue, RingTask::Recycled(side), n, r.spec.write_back_completion, now);
+                r.after(cal, queue, RingTask::Recycled(side), n, r.spec.quirks.write_back_completion, now);
                 let pair = &mut r.pairs[queue];
                 pair.ring(side).seen += u64::from(n);
                 if side == RingSide::Receive {
@@ -265,13 +266,13 @@ impl Nic {
                 }
                 let queue = p.queue;
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
-                let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
+                let (delay, at_once) = (r.spec.quirks.transmit_turnaround, r.spec.quirks.transmit_packets == 1 && idle);
                 r.ends(cal, queue, RingSide::Transmit, delay, at_once, now);
                 let requests = r.requests(match work {
                     RingWork::Object(_) => p.object_lines(),
                     _ => p.tx_lines.into(),
                 });
-                r.after(cal, queue, RingTask::Requests, requests, r.spec.queue_turnaround, now);
+                r.after(cal, queue, RingTask::Requests, requests, r.spec.quirks.queue_turnaround, now);
                 let pair = &mut r.pairs[queue];
                 // A frame may leave, and another packet may reuse its record, before earlier frames have been read.
                 let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
@@ -328,8 +329,8 @@ mod tests {
     #[test]
     fn a_nic_that_denies_that_it_may_move_lines_offers_none() {
         for (one, most) in [(true, 1), (true, 4), (false, 1), (false, 4)] {
-            let rings = serde_json::json!({ "one_engine": one, "receive_packets": most, "transmit_packets": most,
-                "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" });
+            let rings = serde_json::json!({ "receive_packets": most, "quirks": { "one_engine": one, "transmit_packets": most,
+                "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" } });
             let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
             let mut nic = Nic::ringed(
                 &spec,

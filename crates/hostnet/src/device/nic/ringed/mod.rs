@@ -267,7 +267,7 @@ impl Ringed {
 
     /// Bytes of a frame that are not in memory: its check sequence, when `strip_fcs` is set.
     fn stripped(&self) -> u32 {
-        if self.spec.strip_fcs {
+        if self.spec.quirks.strip_fcs {
             FCS
         } else {
             0
@@ -293,12 +293,13 @@ impl Ringed {
     /// packets is in flight, no packet is ready until one of them ends.
     #[inline]
     pub fn may_move(&self) -> [bool; 2] {
-        if self.spec.one_engine && (self.read.is_some() || self.write.is_some()) {
+        if self.spec.quirks.one_engine && (self.read.is_some() || self.write.is_some()) {
             return [self.read.is_some(), self.write.is_some()];
         }
         let packet = self.receiving < self.spec.receive_packets && !self.fifo.is_empty();
         let write = packet || self.write.is_some() || !self.write_backs.is_empty();
-        let frame = self.reading < self.spec.transmit_packets && self.pairs.iter().any(|p| p.transmit.cached() > 0);
+        let frame =
+            self.reading < self.spec.quirks.transmit_packets && self.pairs.iter().any(|p| p.transmit.cached() > 0);
         let read = frame || self.read.is_some() || !self.fetches.is_empty();
         [read, write]
     }
@@ -308,11 +309,11 @@ impl Ringed {
         let delay: Time = match task {
             RingTask::Fetch(side) => {
                 self.pairs[queue].ring(side).fetching = true;
-                self.spec.fetch_delay.into()
+                self.spec.quirks.fetch_delay.into()
             }
             RingTask::WriteBack(side) => {
                 self.pairs[queue].ring(side).writing = true;
-                self.spec.write_back_delay.into()
+                self.spec.quirks.write_back_delay.into()
             }
             _ => unreachable!("no decision of the NIC"),
         };
@@ -383,7 +384,7 @@ impl Ringed {
     /// Decides which fetches and write-backs of the rings of `queue` are due after a change there.
     fn look(&mut self, cal: &mut impl DevicePosts, queue: QueueId, now: Time) {
         let RingPair { receive: r, transmit: t, .. } = &self.pairs[queue];
-        let few = r.asked - r.used < u64::from(self.spec.replenish);
+        let few = r.asked - r.used < u64::from(self.spec.quirks.replenish);
         let fetch = [!r.fetching && few && r.can_fetch(), {
             let few = t.asked - t.used < (t.cache / 2).max(1);
             !t.fetching && few && t.can_fetch()
@@ -394,12 +395,12 @@ impl Ringed {
             !r.writing && r.filled > r.written && {
                 let n = r.filled - r.written;
                 let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
-                let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
+                let idle = self.spec.quirks.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
                 enough || idle || spent(r)
             },
             {
                 let n = t.filled - t.written;
-                !t.writing && n > 0 && (n >= self.spec.transmit_write_back.into() || spent(t))
+                !t.writing && n > 0 && (n >= self.spec.quirks.transmit_write_back.into() || spent(t))
             },
         ];
         for side in [RingSide::Receive, RingSide::Transmit] {
@@ -464,10 +465,13 @@ impl Nic {
     pub fn ringed(s: &EthernetSpec, port: PortId, memory: &[RingMemory], request: Size) -> Nic {
         let spec = s.rings.clone().unwrap_or_default();
         let pair = |m: &RingMemory| RingPair {
-            receive: DescriptorRing::new(RingLayout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
+            receive: DescriptorRing::new(
+                RingLayout::new(m.receive, spec.receive, spec.descriptor),
+                spec.quirks.receive_cache,
+            ),
             transmit: DescriptorRing::new(
                 RingLayout::new(m.transmit, spec.transmit, spec.descriptor),
-                spec.transmit_cache,
+                spec.quirks.transmit_cache,
             ),
             armed: VecDeque::with_capacity(spec.receive.to_usize()),
             filled: VecDeque::with_capacity(64),
@@ -491,7 +495,7 @@ impl Nic {
             reads: Contexts::new(),
             fetches: VecDeque::with_capacity(64),
             turn: 0,
-            room: Credits::new(spec.transmit_buffer.0.to_u32()),
+            room: Credits::new(spec.quirks.transmit_buffer.0.to_u32()),
             wire: s.wire(),
             landed: VecDeque::with_capacity(64),
             drops: DropState::default(),

@@ -60,7 +60,8 @@ fn z04_a_request_for_a_busy_bank_lets_younger_ones_of_other_banks_go_first() {
 
 #[test]
 fn z05_a_long_random_run_serves_each_request_once_its_activate_allows_it() {
-    let spec = DramSpec { refresh: true, page_idle_ns: 30.0, ..on_arrival() };
+    let spec =
+        DramSpec { quirks: DramQuirks { refresh: true, page_idle_ns: 30.0, ..on_arrival().quirks }, ..on_arrival() };
     let mut b = Bench::new(&spec);
     let mut rng = RandomStream::new(2, "dram test", 0);
     let (mut clock, mut came) = (0, [0, 0]);
