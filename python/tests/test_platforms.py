@@ -104,7 +104,10 @@ def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_b
     sources = {line.split()[0]: line for line in shown.splitlines() if len(line.split()) > 2}
     assert sources["memory.wpq"].rstrip().endswith(f"{base['provenance']['memory.wpq']} (of skylake)")
     assert "(of skylake)" not in sources["memory.channels"] + sources["memory.rpq"]
-    assert not any("default: " in line and "default: of the key" not in line and "(of skylake)" in line for line in sources.values())
+    assert not any(
+        "default: " in line and "default: of the key" not in line and "(of skylake)" in line
+        for line in sources.values()
+    )
     assert "(of " not in cli("platforms", "skylake", check=0).stdout
 
 

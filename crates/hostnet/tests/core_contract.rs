@@ -204,7 +204,9 @@ fn a_serialising_instruction_waits_for_loads_stores_and_answered_doorbells() {
         let ns = takes(before, |_| {});
         assert!(close(ns, waits + drain, 0.05), "{:?}: {ns:.2} ns, not {:.2}", before(LineAddr(0)), waits + drain);
     }
-    for change in [|c: &mut CoreSpec| c.quirks.serialise_cycles = None, |c: &mut CoreSpec| c.pipeline = Pipeline::InOrder] {
+    for change in
+        [|c: &mut CoreSpec| c.quirks.serialise_cycles = None, |c: &mut CoreSpec| c.pipeline = Pipeline::InOrder]
+    {
         let ns = takes(doorbell, change);
         assert!(ns < 1.0, "{ns:.2} ns");
     }

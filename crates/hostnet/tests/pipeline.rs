@@ -67,9 +67,10 @@ fn two_cores_in_a_row_are_as_fast_as_the_slower_of_them() {
         let (of_one, of_two) = (bound(receive + serve), bound(receive.max(serve)));
         assert!(one < of_one && one > 0.85 * of_one, "{one} of {of_one}");
         assert!(two < of_two && two > 0.85 * of_two, "{receive} {serve}: {two} of {of_two}");
-        // The cores cause the packet losses, whichever of them is slow.
+        // The cores cause the packet losses, whichever of them is slow, but for packets that come while the NIC fetches
+        // descriptors that the first core has just given.
         assert!(
-            get(&pair, "drop_rate") > 0.5 && get(&pair, "drop_core_share") > 0.99,
+            get(&pair, "drop_rate") > 0.5 && get(&pair, "drop_core_share") > 0.9,
             "{}",
             get(&pair, "drop_core_share")
         );

@@ -485,7 +485,7 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ),
         // files
         ("platform = \"sim24\"", "platform = \"sim42\"", &["platform = \"sim42\"", "did you mean \"sim24\""]),
-        ("platform = \"sim24\"", "platform = \"epyc\"", &["platform = \"epyc\"", "cascadelake, gem5, icelake"]),
+        ("platform = \"sim24\"", "platform = \"epyc\"", &["platform = \"epyc\"", "cascadelake,", "gem5,", "icelake,"]),
         ("platform = \"sim24\"", "", &["platform"]),
         ("seed = 1", "seed = ", &["line 4"]),
         ("[run]", "[run", &["line"]),

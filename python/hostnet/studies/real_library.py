@@ -48,7 +48,13 @@ UNOPTIMISED: Mapping[str, Any] = {
     "ccnic.preset": "unoptimised",
     "ccnic.quirks.cache": 0,
     "ccnic.quirks.free_threshold": 1024 - 32 + 1,
-    "ccnic.quirks.costs": {**LIBRARY["ccnic.quirks.costs"], "host_tx": 441, "host_rx": 332, "nic_tx": 298, "nic_rx": 298},
+    "ccnic.quirks.costs": {
+        **LIBRARY["ccnic.quirks.costs"],
+        "host_tx": 441,
+        "host_rx": 332,
+        "nic_tx": 298,
+        "nic_rx": 298,
+    },
 }
 PACKETS = axes.PACKETS.said("packets under way", "packets")
 

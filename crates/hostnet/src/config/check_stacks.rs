@@ -180,7 +180,7 @@ fn one_buffer(c: &CcnicSpec, bytes: u64) -> Check {
     need(bytes <= c.large_room(), || {
         let (has, fits) = (c.quirks.large_buffer, c.buffer_for(bytes));
         format!(
-            "ccnic.large_buffer = \"{has}\" does not hold a packet of {bytes} B, which the application reads at successive addresses; give \
+            "ccnic.quirks.large_buffer = \"{has}\" does not hold a packet of {bytes} B, which the application reads at successive addresses; give \
              \"{fits}\""
         )
     })

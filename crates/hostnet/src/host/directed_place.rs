@@ -45,7 +45,7 @@ impl Host {
         if place != s.place {
             return Err(format!(
                 "tenant[0].app.place = \"{}\" is not where this platform's caches keep the line, which is \"{}\"; see \
-                 caches.llc.read_hit and tenant[0].llc_ways",
+                 caches.llc.quirks.read_hit and tenant[0].llc_ways",
                 word(s.place),
                 word(place)
             ));

@@ -272,7 +272,7 @@ impl DataPlane for Idio {
         }
         if s.sweep_rx {
             return Err("placement.sweep_rx = true is what IDIO's own invalidations are for; choose \
-                        placement.idio.invalidate = \"llc\" or policy = \"ddio\""
+                        placement.idio.quirks.invalidate = \"llc\" or policy = \"ddio\""
                 .into());
         }
         Ok(())
