@@ -34,4 +34,4 @@ def test_the_scenario_gives_the_latency_shown_with_and_without_the_fitted_value(
     assert latency(cli, *run[1:]) in PAGE.text
     assert latency(cli, *without[1:]) in PAGE.text
     said = cli(*platforms[1:], check=0).stdout
-    assert re.search(r"core\.lfb_retry +14\.4 ns +fitted: ", said)
+    assert re.search(r"core\.quirks\.lfb_retry +14\.4 ns +fitted: ", said)

@@ -116,7 +116,13 @@ def test_every_new_name_is_one_of_this_version_and_no_old_name_is():
         if word:
             assert new in _words(keys[key]) and word not in _words(keys[key]), old
         else:
-            assert new in keys and key not in keys, old
+            first, *inner = new.split(".")
+            assert first in keys and key not in keys, old
+            within = [table["properties"][first] for table in found if first in table["properties"]]
+            for part in inner:
+                tables = [t for node in within for t in _tables(node)]
+                within = [t["properties"][part] for t in tables if part in t["properties"]]
+                assert within, old
 
 
 def _opened(node):

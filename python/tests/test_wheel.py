@@ -230,7 +230,9 @@ def test_the_source_package_builds_the_same_engine(tmp_path):
         archive.extractall(tmp_path / "unpacked")
     data = tmp_path / "unpacked/hostnet/data"
     for kind in ("captures", "claims", "claims/first", "platforms", "recordings", "scenarios"):
-        wanted = {p.name for p in (ROOT / kind).iterdir() if p.suffix in (".toml", ".pcap", ".rec", ".json", ".csv")}
+        wanted = {
+            p.name for p in (ROOT / kind).iterdir() if p.suffix in (".toml", ".pcap", ".rec", ".trace", ".json", ".csv")
+        }
         assert wanted and wanted == {p.name for p in (data / kind).iterdir() if p.is_file()}
     said = subprocess.run(
         [sys.executable, "-c", "from hostnet import _core; print(_core.__file__, _core.version())"],

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Old and new name of a key or a choice, as [`RENAMED`] has them.
+/// Old and new name of a key or a choice, as `RENAMED` has them.
 pub type Renamed = (Cow<'static, str>, Cow<'static, str>);
 
 /// Old and new name of each renamed key (`path`, then the key's new name) and of each renamed choice (`path = word`,
