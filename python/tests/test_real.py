@@ -110,7 +110,10 @@ def test_every_measured_dma_has_a_row():
     many = {p.columns["request"]: p.changes["peripheral.0.queue_depth"] for p in points}
     assert many == {"command read": 1, "read": 1, "reads": 96, "writes": 96}
     # 768 B move in pieces of 256 B, the largest power of two that divides them.
-    assert pcie.point("bdw-2630v4", "read", "warm", 768).points(True)[0].changes["peripheral.0.interleave"] == "256 B"
+    assert (
+        pcie.point("bdw-2630v4", "read", "warm", 768).points(True)[0].changes["peripheral.0.quirks.interleave"]
+        == "256 B"
+    )
 
 
 def test_a_read_by_a_device_takes_the_sum_of_its_hops():

@@ -63,9 +63,9 @@ def point(name: str, test: str, lines: str, size: int) -> Grid:
     changes = {
         "peripheral.0.op": "p2m_write" if test == "writes" else "p2m_read",
         "peripheral.0.block": f"{size} B",
-        "peripheral.0.interleave": f"{largest} B",
+        "peripheral.0.quirks.interleave": f"{largest} B",
         "peripheral.0.queue_depth": UNDER_WAY if many else 1,
-        "peripheral.0.command_latency": "0 ns" if test == "command read" else f"{ENGINE_NS} ns",
+        "peripheral.0.quirks.command_latency": "0 ns" if test == "command read" else f"{ENGINE_NS} ns",
         # Reads of a few lines find them in the LLC after the first time, as behind a host that has touched them.
         "override.caches.llc.quirks.device_read": "install" if lines == "warm" else "snapshot",
         "run.time": by_length("200 us", "50 us"),
