@@ -68,9 +68,10 @@ fn two_cores_in_a_row_are_as_fast_as_the_slower_of_them() {
         assert!(one < of_one && one > 0.85 * of_one, "{one} of {of_one}");
         assert!(two < of_two && two > 0.85 * of_two, "{receive} {serve}: {two} of {of_two}");
         // The cores cause the packet losses, whichever of them is slow, but for packets that come while the NIC fetches
-        // descriptors that the first core has just given.
+        // the descriptor of the packet that was served: a read of memory, behind one other read.
+        let fetching = two * 2.0 * get(&pair, "p2m_read_unloaded_ns") / 1e3;
         assert!(
-            get(&pair, "drop_rate") > 0.5 && get(&pair, "drop_core_share") > 0.9,
+            get(&pair, "drop_rate") > 0.5 && get(&pair, "drop_core_share") > 0.99 - fetching,
             "{}",
             get(&pair, "drop_core_share")
         );

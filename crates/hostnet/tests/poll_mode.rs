@@ -211,8 +211,8 @@ fn ledger(o: &Outcome, cause: &str) -> f64 {
 
 /// A slow core causes losses first at the receive ring, a slow DMA at the receive buffer, and a slow wire at the
 /// transmit ring. Each lost packet has a cause of its own, as in the release (`i8254xGBe.cc`): while the NIC fetches the
-/// descriptor that a slow core has just given, a packet is lost to the DMA. With one read request at a time these fetches
-/// are slow as well, so that the cause is that of most losses and not of all.
+/// descriptor that a slow core has just given, a packet is lost to the DMA. Such a fetch comes with each packet served, and
+/// takes a read of memory, behind one other read.
 #[test]
 fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
     let slow_core = Setting {
@@ -231,7 +231,9 @@ fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
     ] {
         let o = setting.run();
         assert!(get(&o, "drop_rate") > 0.1, "{cause}: {}", get(&o, "drop_rate"));
-        assert!(get(&o, share) > 0.8, "{cause}: {}", get(&o, share));
+        let fetching = get(&o, "throughput_mrps") * 2.0 * get(&o, "p2m_read_unloaded_ns") / 1e3;
+        assert!(get(&o, share) > 0.99 - fetching, "{cause}: {} with {fetching}", get(&o, share));
+        assert!(get(&o, share) > 0.5, "{cause}: {}", get(&o, share));
         // The counts of the drop machine equal those of the ledger.
         for (name, share) in
             [("DmaDrop", "drop_dma_share"), ("CoreDrop", "drop_core_share"), ("TxDrop", "drop_tx_share")]
