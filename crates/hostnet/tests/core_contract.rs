@@ -204,6 +204,11 @@ fn a_serialising_instruction_waits_for_loads_stores_and_answered_doorbells() {
         let ns = takes(before, |_| {});
         assert!(close(ns, waits + drain, 0.05), "{:?}: {ns:.2} ns, not {:.2}", before(LineAddr(0)), waits + drain);
     }
+    // The doorbell has left, and is not answered, when the data of a load behind it arrives.
+    let mut b = Bench::new(|c| c.quirks.serialise_cycles = Some(10));
+    b.m.cpus[ThreadId(0)].answer_doorbells(Some(Time::ns(150)));
+    let (ns, _) = b.run(&[doorbell(b.base), load(b.base), Op::Serialise]);
+    assert!(close(ns, 150.0 + slot + drain, 0.05), "{ns:.2} ns, not {:.2}", 150.0 + slot + drain);
     for change in
         [|c: &mut CoreSpec| c.quirks.serialise_cycles = None, |c: &mut CoreSpec| c.pipeline = Pipeline::InOrder]
     {
