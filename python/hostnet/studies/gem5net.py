@@ -161,9 +161,10 @@ L2 = axes.L2_KIB.at("override.caches.l2.size", form="{} KiB", usual=1024)
 LLC = axes.LLC_MIB.at("override.caches.llc.size", form=lambda mib: f"{1024 * mib} KiB", usual=16)
 CHANNELS = axes.CHANNELS
 RULE = "peripheral.0.rings.write_back"
+IDLE = "peripheral.0.rings.quirks.write_back_idle"
 WRITE_BACK = axes.WRITE_BACK.among(
     {
-        "all_used": {RULE: "all_used", f"{RULE}_idle": False},  # nothing else writes back: section III-A3
+        "all_used": {RULE: "all_used", IDLE: False},  # nothing else writes back: section III-A3
         "1": {},
         **{str(n): {RULE: {"after": n}} for n in (8, 16, 32)},
     }
