@@ -135,7 +135,7 @@ def _recording(
 def _programs() -> Iterator[Finding]:
     wanted = (
         (("perf", "pcm"), "hostnet explain --counters, on the machine that is measured", "Linux's perf, or Intel PCM"),
-        (("cargo",), "policies and stacks of your own in Rust", "rustup; see docs/develop/extending.md"),
+        (("cargo",), "policies and stacks of your own in Rust", "rustup (https://rustup.rs)"),
         (("cc",), "tests of the recorder", "gcc or clang"),
     )
     for names, use, remedy in wanted:

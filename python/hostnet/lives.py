@@ -49,7 +49,8 @@ class Lives:
 
     ``packets`` holds a table for each packet with its ``stages``, whose ``parts`` tile its ``latency``, and with the
     memory ``requests`` that served it. ``threads`` holds slices of the cores that served the packets, and ``queues`` the
-    fill of queues over time. ``ended`` is the number of all packets that ended in the measured window.
+    fill of queues over time. ``ended`` is the number of all packets that ended in the measured window. In a scenario with
+    a ``[client]``, a packet is a round trip, and threads from ``client`` on are those of the client.
     """
 
     name: str
@@ -58,6 +59,13 @@ class Lives:
     packets: list[dict[str, Any]]
     threads: list[dict[str, Any]]
     queues: list[dict[str, Any]]
+    client: int | None = None
+
+    def thread(self, number: int) -> str:
+        """Name of a thread."""
+        if self.client is not None and number >= self.client:
+            return f"client's thread {number - self.client}"
+        return f"thread {number}"
 
 
 def follow(scenario: AnyScenario, how: str = "first", n: float = 100, *, quiet: bool = True) -> Lives:
@@ -79,6 +87,7 @@ def follow(scenario: AnyScenario, how: str = "first", n: float = 100, *, quiet: 
         packets=found["packets"],
         threads=found["threads"],
         queues=found["queues"],
+        client=found["client"],
     )
 
 

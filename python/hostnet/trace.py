@@ -88,7 +88,7 @@ def _names(lives: Lives) -> Iterator[Event]:
     for p in lives.packets:
         yield _name(PACKETS, "thread_name", f"packet {p['number']}", p["number"])
     for thread in sorted({s["thread"] for s in lives.threads}):
-        yield _name(THREADS, "thread_name", f"thread {thread}", thread + 1)
+        yield _name(THREADS, "thread_name", lives.thread(thread), thread + 1)
 
 
 def _packets(lives: Lives, clock: _Clock) -> Iterator[Event]:
@@ -167,7 +167,7 @@ def _requests(lives: Lives, clock: _Clock) -> Iterator[Event]:
     }
     order = sorted(found.items(), key=lambda item: item[0][3])
     for n, (_, (r, packet)) in enumerate(order):
-        name = _KINDS.get(r["kind"]) or f"thread {r['thread']} reads or owns"
+        name = _KINDS.get(r["kind"]) or f"{lives.thread(r['thread'])} reads or owns"
         event = {"pid": REQUESTS, "tid": 0, "cat": "request", "id2": {"local": f"{n:#x}"}, "name": name}
         borders = r["borders"]
         args = {"packet": packet, "line": r["line"], "lines": r["lines"], "ps": borders[-1] - borders[0]}

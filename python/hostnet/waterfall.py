@@ -12,7 +12,11 @@ from .lives import Lives, parts
 from .trace import words
 
 if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
     from rich.console import Console
+
+    from .notebook import Picture
 
 #: Colours of domains, for the terminal and for pictures (Okabe and Ito's palette).
 COLOURS = {
@@ -26,6 +30,7 @@ COLOURS = {
     "memory controller": "#E69F00",
     "DRAM": "#D55E00",
     "ring": "#C9C9C9",
+    "socket": "#B5A36A",
     "core": "#7B61A8",
     "memory": "#009E73",
 }
@@ -83,9 +88,9 @@ def nanoseconds(ps: int) -> str:
 
 def heading(lives: Lives, packet: dict[str, Any]) -> str:
     """The packet, its place in the run, and its latency."""
+    what, span = ("packet", "arrival to end") if lives.client is None else ("round trip", "request to reply")
     return (
-        f"{lives.name}: packet {packet['number']:,} of {lives.ended:,}, "
-        f"{nanoseconds(packet['latency'])} ns from arrival to end"
+        f"{lives.name}: {what} {packet['number']:,} of {lives.ended:,}, {nanoseconds(packet['latency'])} ns from {span}"
     )
 
 
@@ -141,11 +146,35 @@ def as_dict(lives: Lives, packet: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def frame(packet: dict[str, Any]) -> pl.DataFrame:
+    """The parts that tile the latency, in order: names, domains and integer picoseconds."""
+    import polars as pl
+
+    found = leaves(packet)
+    return pl.DataFrame(
+        {"part": [words(r.part) for r in found], "domain": [r.domain for r in found], "ps": [r.ps for r in found]}
+    )
+
+
 def picture(lives: Lives, packet: dict[str, Any], stem: Path) -> list[Path]:
     """Write ``<stem>.svg`` and ``.png``: a bar for each stage and part over time, coloured by domain."""
+    from .plots.style import save, style
+
+    with style():
+        return save(_figure(lives, packet), stem)
+
+
+def plot(lives: Lives, packet: dict[str, Any]) -> Picture:
+    """A waterfall for a notebook."""
+    from .notebook import Picture
+
+    return Picture(_figure(lives, packet), heading(lives, packet))
+
+
+def _figure(lives: Lives, packet: dict[str, Any]) -> Figure:
     from matplotlib.patches import Patch
 
-    from .plots.style import new_figure, save, style
+    from .plots.style import new_figure, style
 
     found, total = rows(packet), packet["latency"]
     with style():
@@ -181,4 +210,4 @@ def picture(lives: Lives, packet: dict[str, Any], stem: Path) -> list[Path]:
         used = [d for d in COLOURS if d in {r.domain for r in leaves(packet)}]
         patches = [Patch(color=COLOURS[d], label=d) for d in used]
         fig.legend(handles=patches, loc="outside lower center", ncols=min(len(patches), 6))
-        return save(fig, stem)
+        return fig

@@ -150,6 +150,22 @@ def test_a_waterfall_adds_up_to_the_picosecond(followed):
     assert {d for p in followed.packets for d in waterfall.domains(p)} <= set(waterfall.COLOURS)
 
 
+def test_a_round_trip_names_the_threads_of_both_hosts(cli, tmp_path):
+    """The link between the hosts takes its propagation in each direction, exactly."""
+    few = ["--set", "run.requests=300", "--set", "run.warmup_requests=100", "--set", "run.load=fixed"]
+    client = ["--set", "client.cores=1", "--set", 'client.app={ kind = "load_generator" }']
+    args = [*few, *client, "--set", "traffic.rate=1 Mrps", "--set", "peripheral.0.propagation=3 us"]
+    about = json.loads(cli("explain", "testpmd", *args, "--packet", "median", "--json", check=0).stdout)
+    assert sum(p["ps"] for p in about["parts"]) == about["latency_ps"]
+    assert [p["ps"] for p in about["parts"] if p["part"] == "flight"] == [3_000_000, 3_000_000]
+    cli("trace", "testpmd", *args, "--packets", 20, "-o", tmp_path / "t.json", check=0)
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    check_nesting(events)
+    check_flows(events)
+    named = {e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == trace.THREADS}
+    assert {"thread 0", "client's thread 0"} <= named
+
+
 def test_every_domain_has_a_colour():
     assert {p["domain"] for p in lives.parts().values()} <= set(waterfall.COLOURS)
 

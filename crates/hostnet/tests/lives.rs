@@ -3,10 +3,12 @@
 
 use crate::common::{get, platforms};
 use hdrhistogram::Histogram;
+use hostnet::app::AppSpec;
 use hostnet::config::scenario::Load;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, trace, Lived, Outcome, PacketTrace, Pick};
 use hostnet::kernel::units::{OfferedRate, Rate, Span};
+use hostnet::kernel::Time;
 use hostnet::meter::life::{LifePart, RequestKind};
 use std::collections::BTreeSet;
 
@@ -62,11 +64,15 @@ fn metered(latencies: &[u64]) -> Histogram<u64> {
 }
 
 fn check(s: &Scenario, expected: &[LifePart]) -> (Outcome, PacketTrace) {
+    check_of(s, expected, 1000)
+}
+
+fn check_of(s: &Scenario, expected: &[LifePart], least: usize) -> (Outcome, PacketTrace) {
     let plain = run(s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{}: {e}", s.name));
     let (followed, t) = traced(s, Pick::First(3000));
     let bits = |o: &Outcome| o.values.0.iter().map(|v| v.map(f64::to_bits)).collect::<Vec<_>>();
     assert_eq!(bits(&plain), bits(&followed), "{}: a followed run differs", s.name);
-    assert!(t.packets.len() >= 1000, "{}: {} packets", s.name, t.packets.len());
+    assert!(t.packets.len() >= least, "{}: {} packets", s.name, t.packets.len());
     t.packets.iter().for_each(tiles);
     assert!(t.packets.iter().enumerate().all(|(i, p)| p.latency == t.latencies[p.number - 1] && p.number == i + 1));
     assert!(t.packets.windows(2).all(|w| w[0].arrived <= w[1].arrived));
@@ -160,6 +166,106 @@ fn packets_of_coherent_queue_pairs() {
             assert_eq!(get(&o, metric), h.value_at_quantile(q) as f64 / 1e6, "{name}: {metric}");
         }
         assert_eq!(get(&o, "rtt_min_ns"), h.min() as f64 / 1e3, "{name}");
+    }
+}
+
+/// Time in which a core of the scenario's platform executes this many instructions, in ps.
+fn of_instructions(s: &Scenario, n: u32) -> f64 {
+    f64::from(n) / s.platform.core.compute_ipc / s.platform.core.clock.0 as f64 * 1e12
+}
+
+/// Durations of a stage of each packet that passes it.
+fn times(t: &PacketTrace, part: LifePart) -> Vec<u64> {
+    let of = |p: &Lived| {
+        let found: Vec<u64> = p.stages.iter().filter(|s| s.part == part).map(|s| s.to.0 - s.from.0).collect();
+        (!found.is_empty()).then(|| found.iter().sum())
+    };
+    t.packets.iter().filter_map(of).collect()
+}
+
+const SOCKET: [LifePart; 4] = [LifePart::RingWait, LifePart::Protocol, LifePart::SocketWait, LifePart::Service];
+
+/// A driver that takes 39,600 instructions for a frame and one frame in a poll: no segment passes the protocol in less, and
+/// the quickest one adds a dozen accesses to it.
+#[test]
+fn segments_of_the_kernel_s_tcp() {
+    let text = "name = \"t\"\nplatform = \"cascadelake\"\nplacement = { policy = \"dma\" }\ntraffic = { arrivals = \"none\", dctcp = \
+                {} }\noverride.tcp = { frame = 39600, segment = 0, receive_buffer = \"128 KiB\", quirks.poll_budget = 1 }\nrun = { load = \"saturate\", warmup_time = \"300 us\", time = \
+                \"400 us\" }\n[[tenant]]\nname = \"iperf\"\ncores = 2\napp = { kind = \"tcp_receive\" }\n[[peripheral]]\nkind = \
+                \"ethernet\"";
+    let s = resolve(text, "t.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
+    let (o, t) = check_of(&s, &[&RECEIVE[1..2], &SOCKET[..]].concat(), 50);
+    let (least, quickest) =
+        (of_instructions(&s, 39_600), *times(&t, LifePart::Protocol).iter().min().expect("some") as f64);
+    assert!(quickest >= least && quickest < least + 1e6, "{quickest} ps, of which {least} are the driver's");
+    // The application has received what ended in the window: 8948 bytes a segment.
+    let received = get(&o, "net_gbs") * 400e3 / 8948.0;
+    assert!((t.ended as f64 - received).abs() < 1.5, "{} {received}", t.ended);
+}
+
+/// A frame of 1518 bytes has 24 lines; the copy of those behind the head cannot be quicker than its instructions.
+#[test]
+fn segments_behind_descriptor_rings() {
+    let mut s = shipped("iperf", 1000);
+    (s.run.warmup_time, s.run.time) = (Some(Span(3_000_000_000)), Span(1_000_000_000));
+    let (_, t) = check_of(&s, &[&RECEIVE[..], &SOCKET[..]].concat(), 80);
+    let tcp = &s.platform.tcp.as_ref().expect("a kernel").quirks;
+    let copy = tcp.piece + 20 * tcp.line;
+    let quickest = *times(&t, LifePart::Service).iter().min().expect("some") as f64;
+    assert!(quickest >= of_instructions(&s, copy), "{quickest} ps");
+}
+
+/// The fast path takes 30,000 instructions for a segment with data, the application's entries come back, and the last
+/// byte of the reply leaves in a frame of 122 bytes at least.
+#[test]
+fn segments_of_tcp_as_a_service() {
+    for name in ["tcp-echo-cx6", "tcp-echo-overlay"] {
+        let mut s = shipped(name, 1500);
+        let AppSpec::TcpEcho(echo) = &mut s.tenants[0].app else { panic!("an echo server") };
+        (echo.flows, echo.pipelined, echo.quirks.data) = (8, 2, 30_000);
+        s.traffic.outstanding = 16;
+        let parts = [LifePart::RingWait, LifePart::Protocol, LifePart::EntryWait, LifePart::Service];
+        let (_, t) =
+            check_of(&s, &[&RECEIVE[..], &parts[..], &[LifePart::SocketWait, LifePart::Transmission]].concat(), 500);
+        assert_eq!(stages(&t).contains(&LifePart::HostDiscovery), name.ends_with("overlay"));
+        let least = of_instructions(&s, 30_000);
+        let received = |p: &Lived| p.stages.iter().find(|s| s.part == LifePart::Protocol).map(|s| s.to.0 - s.from.0);
+        let quickest = t.packets.iter().filter_map(received).min().expect("some") as f64;
+        assert!(
+            quickest >= least && quickest < 1.3 * least,
+            "{name}: {quickest} ps, of which {least} are the segment's"
+        );
+    }
+}
+
+/// Both hosts of a round trip: its latency is the one that the client meters, and each frame flies for the link's
+/// propagation, exactly.
+#[test]
+fn round_trips_of_a_client() {
+    for (name, stack, rate) in [("testpmd", "", 500_000), ("memcached-dpdk", "stack = \"kernel\"\n", 50_000)] {
+        let file = platforms().join(format!("../scenarios/{name}.toml"));
+        let text = std::fs::read_to_string(&file).expect("a scenario");
+        let client = format!(
+            "\n[client]\ncores = 2\n{stack}app = {{ kind = \"load_generator\", request_instructions = 2000 }}\n"
+        );
+        let mut s = resolve(&(text + &client), file.to_str().expect("a path"), &[platforms()])
+            .unwrap_or_else(|e| panic!("{e}"));
+        (s.run.load, s.run.requests, s.run.warmup_requests) = (Load::Fixed, 1500, Some(300));
+        s.traffic.rate = Some(OfferedRate::Packets(Rate(rate)));
+        let parts = [LifePart::Request, LifePart::Doorbell, LifePart::Flight, LifePart::RingWait, LifePart::Service];
+        let (o, t) = check(&s, &[&RECEIVE[1..], &parts[..]].concat());
+        let h = metered(&t.latencies);
+        for (metric, q) in [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99)] {
+            assert_eq!(get(&o, metric), h.value_at_quantile(q) as f64 / 1e3, "{name}: {metric}");
+        }
+        // Threads of both hosts were seen at work, those of the server first.
+        let threads: BTreeSet<bool> = t.threads.iter().map(|x| Some(x.thread) < t.client).collect();
+        assert_eq!((threads.len(), t.queues.is_empty()), (2, false), "{name}");
+        let nic = s.peripherals[0].ethernet().expect("a NIC");
+        let flight = Time::from(nic.propagation).0;
+        assert!(times(&t, LifePart::Flight).iter().all(|ps| *ps == 2 * flight), "{name}: {flight}");
+        let least = of_instructions(&s, 2000);
+        assert!(times(&t, LifePart::Request).iter().all(|ps| *ps as f64 >= least), "{name}: {least} ps");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::flow::Domain;
 use crate::kernel::{IdVec, Int, RandomStream, Real, TenantId, ThreadId, Time, TxnId};
 use crate::machine::{DeviceAccess, Event};
 use crate::memory::{Agent, Sender, Txn, TxnOp};
-use crate::meter::life::{Chosen, Life, LifeStage, Lives, Milestone, RequestKind, ServingRequest};
+use crate::meter::life::{Chosen, Life, LifePart, LifeStage, Lives, Milestone, RequestKind, ServingRequest};
 use crate::stack::ccnic::CcnicInterface;
 use crate::stack::role::IdleState;
 use serde::Serialize;
@@ -119,6 +119,8 @@ pub struct PacketTrace {
     pub window: u64,
     /// The followed packets, by number.
     pub packets: Vec<Lived>,
+    /// Number of the client's first thread, where the packets come from a client.
+    pub client: Option<usize>,
     /// Slices of the threads that served these packets, while they lived.
     pub threads: Vec<ThreadSlice>,
     /// Fill of queues while these packets lived.
@@ -131,9 +133,6 @@ pub struct PacketTrace {
 /// Returns one sentence that names what cannot be built or followed, a violated conservation law, or the error of
 /// `progress`.
 pub fn trace(spec: &Scenario, pick: Pick, progress: Progress) -> Result<(Outcome, PacketTrace), String> {
-    if spec.client.is_some() {
-        return Err("the lives of packets are recorded on one host, and this scenario has a [client]".into());
-    }
     if spec.run.load == Load::None || Host::is_directed(spec) {
         return Err("the lives of packets need a run under load, and this scenario is a directed test".into());
     }
@@ -141,12 +140,18 @@ pub fn trace(spec: &Scenario, pick: Pick, progress: Progress) -> Result<(Outcome
     let first = run_of(spec, follow(&Following::Ends), &mut |f| progress(f / 2.0))?;
     let seen = first.lives.ok_or("the search found no rate that passes, so that no packet can be followed")?;
     let numbers = pick.numbers(&seen.latencies, spec.seed)?;
-    let mut chosen: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
-    for n in &numbers {
-        let (source, arrival) = seen.found[*n];
-        chosen.entry(source).or_default().insert(arrival);
-    }
-    let mut second = run_of(spec, follow(&Following::Whole(chosen)), &mut |f| progress(0.5 + f / 2.0))?;
+    let following = match spec.client {
+        Some(_) => Following::Requests(numbers.iter().map(|n| seen.found[*n].1).collect()),
+        None => {
+            let mut chosen: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+            for n in &numbers {
+                let (source, arrival) = seen.found[*n];
+                chosen.entry(source).or_default().insert(arrival);
+            }
+            Following::Whole(chosen)
+        }
+    };
+    let mut second = run_of(spec, follow(&following), &mut |f| progress(0.5 + f / 2.0))?;
     let mut lives = *second.lives.take().ok_or("the second run differs from the first one")?;
     lives.ended = seen.latencies.len();
     lives.latencies = seen.latencies;
@@ -199,6 +204,8 @@ impl Pick {
 pub(super) enum Following {
     Ends,
     Whole(BTreeMap<usize, BTreeSet<u64>>),
+    /// The round trips of these requests of a client, at both hosts.
+    Requests(BTreeSet<u64>),
 }
 
 /// State of a run that follows packets.
@@ -226,11 +233,12 @@ impl Host {
             let chosen = match following {
                 Following::Ends => Chosen::Ends,
                 Following::Whole(of) => Chosen::Whole(of.get(&sources).cloned().unwrap_or_default()),
+                Following::Requests(of) => Chosen::Requests(of.clone()),
             };
             *slot = Some(Box::new(Lives::new(chosen)));
             sources += 1;
         });
-        if let Following::Whole(_) = following {
+        if !matches!(following, Following::Ends) {
             let threads = self.cores.len();
             self.meters.observer = Some(Box::new(Observer {
                 requests: IdVec::filled(VecDeque::new(), threads),
@@ -279,15 +287,48 @@ impl Host {
     #[inline(never)]
     pub(super) fn run_observed(&mut self, end: Time, done: &mut dyn FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
-            self.before(&e);
-            if let Some(s) = self.machine.handle(e) {
-                self.on(s);
-            }
-            self.after(&e);
+            self.handle_observed(e);
             if done(self) || self.machine.now >= end {
                 return;
             }
         }
+    }
+
+    /// Handles an event, and shows it to the observer before and afterwards.
+    fn handle_observed(&mut self, e: Event) {
+        self.before(&e);
+        if let Some(s) = self.machine.handle(e) {
+            self.on(s);
+        }
+        self.after(&e);
+    }
+
+    /// Handles an event, and shows it to the observer, if there is one.
+    pub(super) fn handle(&mut self, e: Event) {
+        if self.meters.observer.is_some() {
+            return self.handle_observed(e);
+        }
+        if let Some(s) = self.machine.handle(e) {
+            self.on(s);
+        }
+    }
+
+    /// Lets the next packet that arrives for `tenant` from the other host carry or answer this request, if any.
+    pub(super) fn comes(&mut self, tenant: TenantId, request: Option<u64>) {
+        let at = self.tenants[tenant].source.as_ref().map(|s| s.at);
+        let lives = at.and_then(|at| self.machine.nic_at(at)).and_then(|nic| nic.lives.as_mut());
+        lives.into_iter().for_each(|l| l.comes(request));
+    }
+
+    /// Lives that have ended, by the number of the request that each carries or answers.
+    fn ended_requests(&mut self) -> BTreeMap<u64, Vec<Life>> {
+        let mut of: BTreeMap<u64, Vec<Life>> = BTreeMap::new();
+        self.each_lives(|l| {
+            for life in &l.ended {
+                life.request.into_iter().for_each(|r| of.entry(r).or_default().push(life.clone()));
+            }
+        });
+        of
     }
 
     /// Observes an event that is about to be handled.
@@ -470,6 +511,9 @@ impl Host {
         if !recorded {
             return None;
         }
+        if self.owners.linked.is_some() {
+            return Some(Box::default()); // the lives at both hosts are parts of round trips
+        }
         ended.sort_by_key(|(source, life)| (life.arrived(), *source, life.arrival));
         let mut t = PacketTrace {
             latencies: ended.iter().map(|(_, life)| life.latency().0).collect(),
@@ -483,15 +527,79 @@ impl Host {
         let names = o.queues.clone();
         let sources = self.sources_of_lives();
         t.packets = ended.iter().map(|(source, life)| lived(life, &sources[*source])).collect();
-        let serves = |s: &ThreadSlice| {
-            let overlaps = |p: &Lived| s.from < p.arrived + p.latency && p.arrived < s.to;
-            t.packets
-                .iter()
-                .any(|p| p.stages.iter().any(|g| g.thread.is_some_and(|c| c.index() == s.thread)) && overlaps(p))
-        };
-        t.threads = slices.into_iter().filter(serves).collect();
+        t.threads = t.serving(slices);
         t.queues = names.into_iter().enumerate().map(|(i, (name, unit))| counter(name, unit, i, &samples)).collect();
         Some(Box::new(t))
+    }
+}
+
+/// Lives of the round trips that ended in the window: from the time at which the client's core begins to write a request
+/// to the time at which it has processed the reply. The client's threads are numbered behind those of the server.
+pub(super) fn round_trips(server: &mut Host, client: &mut Host) -> PacketTrace {
+    let (mut own, first) = (client.ended_requests(), server.cores.len());
+    let window = server.meters.window.start;
+    let mut found: Vec<(u64, [Life; 3])> = Vec::new();
+    for (number, served) in server.ended_requests() {
+        let sides = own.remove(&number).unwrap_or_default();
+        if let (Ok([served]), Ok([sent, back])) = (<[Life; 1]>::try_from(served), <[Life; 2]>::try_from(sides)) {
+            if back.arrived() + back.latency() >= window {
+                found.push((number, [sent, served, back]));
+            }
+        }
+    }
+    found.sort_by_key(|(number, [sent, ..])| (sent.arrived(), *number));
+    let trip = |[sent, _, back]: &[Life; 3]| back.arrived() + back.latency() - sent.arrived();
+    let mut t = PacketTrace {
+        latencies: found.iter().map(|(_, lives)| trip(lives).0).collect(),
+        found: found.iter().map(|(number, _)| (0, *number)).collect(),
+        ended: found.len(),
+        window: window.0,
+        client: Some(first),
+        ..PacketTrace::default()
+    };
+    let (Some(here), Some(there)) = (server.meters.observer.as_mut(), client.meters.observer.as_mut()) else {
+        return t;
+    };
+    let mut slices = std::mem::take(&mut here.slices);
+    slices.extend(there.slices.drain(..).map(|s| ThreadSlice { thread: first + s.thread, ..s }));
+    let (samples, names) = (std::mem::take(&mut here.samples), here.queues.clone());
+    t.packets = found.iter().map(|(_, lives)| whole(lives, trip(lives), first)).collect();
+    t.threads = t.serving(slices);
+    t.queues = names.into_iter().enumerate().map(|(i, (name, unit))| counter(name, unit, i, &samples)).collect();
+    t
+}
+
+/// The round trip whose request was sent, served and answered in these lives, and which took `latency`.
+fn whole([sent, served, back]: &[Life; 3], latency: Time, first: usize) -> Lived {
+    let of = |life| lived(life, &("client".to_string(), false));
+    let (mut trip, mut served, mut back) = (of(sent), of(served), of(back));
+    let behind = |p: &mut Lived| {
+        let shift = |c: &mut Option<ThreadId>| *c = c.map(|c| ThreadId::new(first + c.index()));
+        p.stages.iter_mut().for_each(|s| shift(&mut s.thread));
+        p.requests.iter_mut().for_each(|r| shift(&mut r.thread));
+    };
+    behind(&mut trip);
+    behind(&mut back);
+    trip.thread = served.thread;
+    trip.latency = latency.0;
+    for next in [&mut served, &mut back] {
+        let at = trip.stages.last().map_or(Time(trip.arrived), |s| s.to);
+        trip.stages.push(LifeStage::whole(LifePart::Flight, at, Time(next.arrived)));
+        trip.stages.append(&mut next.stages);
+        trip.requests.append(&mut next.requests);
+    }
+    trip
+}
+
+impl PacketTrace {
+    /// Slices of threads that serve packets of the trace, while the packets live.
+    fn serving(&self, slices: Vec<ThreadSlice>) -> Vec<ThreadSlice> {
+        let serves = |s: &ThreadSlice| {
+            let overlaps = |p: &Lived| s.from < p.arrived + p.latency && p.arrived < s.to;
+            let works = |p: &Lived| p.stages.iter().any(|g| g.thread.is_some_and(|c| c.index() == s.thread));
+            self.packets.iter().any(|p| works(p) && overlaps(p))
+        };
+        slices.into_iter().filter(serves).collect()
     }
 }
 

@@ -182,7 +182,7 @@ pub(super) fn run_of(
         world.members[0].control_by(c);
     }
     if let Some(following) = lives {
-        world.members[0].follow(following);
+        world.members.iter_mut().for_each(|host| host.follow(following));
     }
     if requests.is_some() {
         let dram = &mut world.members[0].machine.mem.dram;
@@ -501,6 +501,7 @@ impl Run<'_, '_> {
             self.world.members[0].sample();
         }
         let mut outcome = self.world.members[0].outcome();
+        self.world.client_lives(&mut outcome);
         self.world.client_metrics(&mut outcome.values);
         outcome.intervals = batches.intervals();
         outcome.tables.insert("tenant_intervals".into(), batches.tenant_table());

@@ -8,6 +8,8 @@
 //! Both hosts have machines of their own in one [`World`]. A packet that leaves one host for the other is put into an
 //! outbox and transferred after the event.
 
+use super::life::round_trips;
+use super::measure::Outcome;
 use super::traffic_source::TrafficSource;
 use super::Host;
 use crate::config::Scenario;
@@ -97,7 +99,10 @@ impl Host {
             *n = n.saturating_sub(1);
         }
         let now = self.machine.now;
-        if self.deliver_to_nic(tenant, p) && self.software_client().is_none() {
+        self.comes(tenant, Some(request.0));
+        let delivered = self.deliver_to_nic(tenant, p);
+        self.comes(tenant, None);
+        if delivered && self.software_client().is_none() {
             if let Some(e) = self.link_end_mut() {
                 e.asked.entry((now, p.flow)).or_default().push_back(request);
             }
@@ -185,10 +190,8 @@ impl World<Host> {
             return self.members[0].run_until(end, done);
         }
         self.carry(0); // requests that were planned between two runs
-        while let Some((i, signal)) = self.step() {
-            if let Some(s) = signal {
-                self.members[i].on(s);
-            }
+        while let Some((i, e)) = self.pop() {
+            self.members[i].handle(e);
             self.carry(i);
             if done(&self.members[0]) || self.members[0].machine.now >= end {
                 break;
@@ -236,6 +239,13 @@ impl World<Host> {
         for a in answered {
             s.generator.came_back(a.back - a.sent, a.bytes);
             s.generator.answered(a.due, a.client, &mut server.machine.cal, now);
+        }
+    }
+
+    /// Adds the lives of the window's round trips to its outcome, where the run has a client and records lives.
+    pub(super) fn client_lives(&mut self, outcome: &mut Outcome) {
+        if let ([server, client], Some(_)) = (&mut self.members[..], &outcome.lives) {
+            outcome.lives = Some(Box::new(round_trips(server, client)));
         }
     }
 

@@ -9,7 +9,7 @@
 //! The world lends the calendar to the machine that handles an event. A machine outside a world owns its calendar, so
 //! that worlds cost it nothing.
 
-use super::{Events, Machine, MachineSignal};
+use super::{Event, Events, Machine, MachineSignal};
 use crate::kernel::Int;
 use std::mem::swap;
 
@@ -44,6 +44,13 @@ impl<M: AsMut<Machine>> World<M> {
     /// Handles the next event; returns the member that handled the event, and the member's signal. This member holds
     /// the calendar until the next call.
     pub fn step(&mut self) -> Option<(usize, Option<MachineSignal>)> {
+        let (to, e) = self.pop()?;
+        Some((to, self.members[to].as_mut().handle(e)))
+    }
+
+    /// Takes the next event, whose time it is now at the member that the event is for; this member holds the calendar
+    /// until the next call.
+    pub fn pop(&mut self) -> Option<(usize, Event)> {
         let from = match self.at_work {
             Some(i) => &mut self.members[i].as_mut().cal,
             None => &mut self.cal,
@@ -53,7 +60,7 @@ impl<M: AsMut<Machine>> World<M> {
         self.lend(to);
         let m = self.members[to].as_mut();
         m.now = at;
-        Some((to, m.handle(e)))
+        Some((to, e))
     }
 
     /// Lends the calendar to member `to`, which may then post events.

@@ -29,10 +29,18 @@ pub enum Milestone {
     Handed,
     /// A core of the host found the packet in CC-NIC's ring.
     FoundByHost,
+    /// The protocol had processed the segment, and the application could see it.
+    Delivered,
+    /// The application found the protocol's entry about the segment.
+    Noticed,
     /// The core began to serve the packet.
     Served,
     /// The core dispatched the last instruction of the packet's own service.
     Answered,
+    /// The application's entry about the reply was visible to the protocol's core.
+    Announced,
+    /// The protocol's core found the application's entry about the reply.
+    Resumed,
     /// The NIC's core of CC-NIC found the packet or its reply.
     FoundByNic,
     /// The doorbell of the reply left, as seen by the core or by the I/O controller.
@@ -85,6 +93,11 @@ parts! {
     HostDiscovery = "host_discovery" in "ring": "The packet is written and published, and a core of the host finds it.",
     NicDiscovery = "nic_discovery" in "ring": "The packet is written and published, and a core of CC-NIC's NIC finds it.",
     CoreQueue = "core_queue" in "core": "The core works on the protocol, or on packets that are served first.",
+    Protocol = "protocol" in "core": "A core runs the protocol for the segment, and for segments that go first.",
+    Request = "request" in "core": "A core of the client writes the request, and other requests of its burst.",
+    Flight = "flight" in "wire": "The frame is on the link between the hosts.",
+    SocketWait = "socket_wait" in "socket": "The segment waits in the socket until the application takes its last byte.",
+    EntryWait = "entry_wait" in "ring": "An entry between protocol and application waits until the other side takes it.",
     Service = "service" in "core": "The core serves the packet.",
     BurstEnd = "burst_end" in "core": "The core serves later packets of the burst and writes descriptors.",
     Doorbell = "doorbell" in "PCIe": "The doorbell of the reply travels to the NIC.",
@@ -109,7 +122,10 @@ parts! {
 impl LifePart {
     /// Whether a core is at work on the stage, so that misses of the core divide it.
     pub const fn is_of_core(self) -> bool {
-        matches!(self, LifePart::CoreQueue | LifePart::Service | LifePart::BurstEnd)
+        matches!(
+            self,
+            LifePart::Request | LifePart::CoreQueue | LifePart::Protocol | LifePart::Service | LifePart::BurstEnd
+        )
     }
 }
 
@@ -198,6 +214,8 @@ pub struct Mark {
 pub struct Life {
     /// Number of the packet among the arrivals at its NIC since the recording began, from 0.
     pub arrival: u64,
+    /// Number of the request that the packet carries or answers, where it came from software of another host.
+    pub request: Option<u64>,
     /// Queue at which the packet arrived.
     pub queue: QueueId,
     /// Bytes of the frame.
@@ -264,6 +282,11 @@ impl Life {
             (_, M::FoundByHost) => LifePart::HostDiscovery,
             (_, M::FoundByNic) => LifePart::NicDiscovery,
             (M::Handed, M::Served) => LifePart::HostDiscovery,
+            (_, M::Delivered) | (M::Resumed, M::Posted) => LifePart::Protocol,
+            (M::Delivered | M::Noticed, M::Served) => LifePart::SocketWait,
+            (_, M::Noticed | M::Resumed) => LifePart::EntryWait,
+            (_, M::Announced) => LifePart::Service,
+            (M::Arrived, M::Posted) => LifePart::Request,
             (_, M::Served) => LifePart::CoreQueue,
             (M::Served, M::Answered | M::Posted | M::Ended) => LifePart::Service,
             (_, M::Answered | M::Posted) => LifePart::BurstEnd,
@@ -376,6 +399,13 @@ pub struct LifeStage {
     pub parts: Vec<Share>,
 }
 
+impl LifeStage {
+    /// A stage that is its only part.
+    pub fn whole(part: LifePart, from: Time, to: Time) -> LifeStage {
+        LifeStage { part, domain: part.domain(), thread: None, from, to, parts: vec![Share { part, from, to }] }
+    }
+}
+
 /// Share of a stage.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Share {
@@ -408,6 +438,21 @@ pub enum Chosen {
     Ends,
     /// The whole lives of the packets with these numbers of arrival.
     Whole(BTreeSet<u64>),
+    /// The whole lives of the packets that carry or answer these requests.
+    Requests(BTreeSet<u64>),
+}
+
+/// First number by which software knows a segment or a request; the numbers of packets are smaller.
+const OF_SOFTWARE: usize = 1 << 48;
+
+/// Number by which software knows segment `number` of connection `connection`, once its packet's record has ended.
+pub fn key_of_segment(connection: usize, number: u32) -> usize {
+    OF_SOFTWARE | connection << 32 | number.to_usize()
+}
+
+/// Number by which the life of request `number` is known until its frame has left the client.
+pub fn key_of_request(number: u64) -> usize {
+    OF_SOFTWARE | number.to_usize()
 }
 
 /// Lives of the packets of one NIC or interface, by the number that the component knows a packet by.
@@ -417,6 +462,10 @@ pub struct Lives {
     arrivals: u64,
     living: BTreeMap<usize, Life>,
     descriptors: BTreeMap<QueueId, Descriptors>,
+    /// Lives whose milestones are those of a packet that carries them, by the number of this packet.
+    carried: BTreeMap<usize, Vec<usize>>,
+    /// Request that the next arriving packet carries or answers.
+    request: Option<u64>,
     /// Packets that have posted their reply, or ended, since the last look.
     turned: Vec<usize>,
     /// Lives that have ended in the window.
@@ -433,6 +482,8 @@ impl Lives {
             arrivals: 0,
             living: BTreeMap::new(),
             descriptors: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            request: None,
             turned: Vec::new(),
             ended: Vec::new(),
             clock: (Time::ZERO, None),
@@ -441,7 +492,7 @@ impl Lives {
 
     /// Whether whole lives are recorded, rather than their ends.
     fn records_whole(&self) -> bool {
-        matches!(self.chosen, Chosen::Whole(_))
+        !matches!(self.chosen, Chosen::Ends)
     }
 
     /// Whether any recorded packet lives.
@@ -451,15 +502,80 @@ impl Lives {
 
     /// Begins the life of the packet that the component knows as `key`.
     pub fn arrived(&mut self, key: usize, queue: QueueId, bytes: u32, at: Time) {
-        let arrival = self.arrivals;
+        let (arrival, request) = (self.arrivals, self.request.take());
         self.arrivals += 1;
-        self.living.remove(&key); // a packet that was lost leaves its number to another
+        self.forget(key); // a packet that was lost leaves its number to another
         if match &self.chosen {
             Chosen::Ends => true,
             Chosen::Whole(some) => some.contains(&arrival),
+            Chosen::Requests(some) => request.is_some_and(|r| some.contains(&r)),
         } {
             let marks = vec![Mark { what: Milestone::Arrived, at, thread: None }];
-            self.living.insert(key, Life { arrival, queue, bytes, marks, requests: Vec::new() });
+            self.living.insert(key, Life { arrival, request, queue, bytes, marks, requests: Vec::new() });
+        }
+    }
+
+    /// The next packet that arrives carries or answers this request, if any.
+    pub fn comes(&mut self, request: Option<u64>) {
+        self.request = request;
+    }
+
+    /// Begins the life of request `number`, which software writes into the frame of packet `by` from now on.
+    pub fn written(&mut self, number: u64, by: usize, queue: QueueId, bytes: u32, at: Time) {
+        let (key, thread) = (key_of_request(number), self.clock.1);
+        self.comes(Some(number));
+        self.arrived(key, queue, bytes, at);
+        if let Some(life) = self.living.get_mut(&key) {
+            life.marks[0].thread = thread;
+        }
+        self.carried.remove(&by); // an earlier packet with this number
+        self.carry(by, key);
+    }
+
+    /// Forgets the life of packet `key`, which is not to be recorded.
+    pub fn forget(&mut self, key: usize) {
+        self.living.remove(&key);
+        self.carried.remove(&key);
+    }
+
+    /// The packet known as `from` passed the milestones `known`, and software knows it as `to` from now on. Where
+    /// software has that number already, the packet is a duplicate, whose life is not recorded.
+    pub fn goes_on(&mut self, from: usize, to: usize, known: &[(Milestone, Time)]) {
+        self.know(from, known);
+        if self.living.contains_key(&to) {
+            self.forget(from);
+        } else {
+            self.renamed(from, to);
+        }
+    }
+
+    /// Packet `by` carries what is known as `key` from now on: its milestones and requests are those of `key`, and so is
+    /// its end.
+    pub fn carry(&mut self, by: usize, key: usize) {
+        if self.living.contains_key(&key) {
+            self.carried.entry(by).or_default().push(key);
+        }
+    }
+
+    /// Calls `f` with packet `key`, and with what it carries, as far as their lives are recorded.
+    fn each(&mut self, key: usize, mut f: impl FnMut(usize, &mut Life)) {
+        let own = [key];
+        let carried = self.carried.get(&key).map_or(&[][..], |c| c);
+        for k in own.iter().chain(carried) {
+            if let Some(life) = self.living.get_mut(k) {
+                f(*k, life);
+            }
+        }
+    }
+
+    /// Records the times of milestones that a component has kept itself.
+    fn know(&mut self, key: usize, known: &[(Milestone, Time)]) {
+        if self.records_whole() {
+            self.each(key, |_, life| {
+                let kept = known.iter().filter(|(_, t)| life.arrived() <= *t);
+                let marks: Vec<_> = kept.map(|(what, at)| Mark { what: *what, at: *at, thread: None }).collect();
+                life.marks.extend(marks);
+            });
         }
     }
 
@@ -483,20 +599,24 @@ impl Lives {
 
     /// Packet `key` has passed a milestone at `at`, unless it had passed that milestone before.
     pub fn mark_at(&mut self, key: usize, what: Milestone, at: Time, thread: Option<ThreadId>) {
-        let whole = self.records_whole();
-        if let Some(life) = self.living.get_mut(&key).filter(|l| whole && l.at(what).is_none()) {
-            life.marks.push(Mark { what, at, thread });
-            if what == Milestone::Posted {
-                self.turned.push(key);
-            }
+        if !self.records_whole() {
+            return;
         }
+        let mut turned = std::mem::take(&mut self.turned);
+        self.each(key, |k, life| {
+            if life.at(what).is_none() {
+                life.marks.push(Mark { what, at, thread });
+                if what == Milestone::Posted {
+                    turned.push(k);
+                }
+            }
+        });
+        self.turned = turned;
     }
 
     /// A request served packet `key`.
     pub fn request(&mut self, key: usize, r: ServingRequest) {
-        if let Some(life) = self.living.get_mut(&key) {
-            life.requests.push(r);
-        }
+        self.each(key, |_, life| life.requests.push(r));
     }
 
     /// Packets that have posted their reply since the last call.
@@ -514,16 +634,15 @@ impl Lives {
         self.living.keys().copied()
     }
 
-    /// Ends the life of packet `key` at `at`. `known` holds times that the component has kept itself.
+    /// Ends the life of packet `key`, and of what it carries, at `at`. `known` holds times that the component has kept
+    /// itself.
     pub fn ended(&mut self, key: usize, at: Time, known: &[(Milestone, Time)]) {
-        let Some(mut life) = self.living.remove(&key) else { return };
-        if self.records_whole() {
-            let lived = life.arrived()..=at;
-            let kept = known.iter().filter(|(_, t)| lived.contains(t));
-            life.marks.extend(kept.map(|(what, at)| Mark { what: *what, at: *at, thread: None }));
+        self.know(key, known);
+        for k in [key].into_iter().chain(self.carried.remove(&key).unwrap_or_default()) {
+            let Some(mut life) = self.living.remove(&k) else { continue };
+            life.marks.push(Mark { what: Milestone::Ended, at, thread: None });
+            self.ended.push(life);
         }
-        life.marks.push(Mark { what: Milestone::Ended, at, thread: None });
-        self.ended.push(life);
     }
 
     /// Software has written packet `key` into the next transmit descriptor of `queue`.
@@ -569,9 +688,10 @@ impl Lives {
         moved.into_iter().for_each(|key| self.mark(key, what));
     }
 
-    /// Begins a new window: forgets the lives that have ended.
+    /// Begins a new window: forgets the lives that have ended, except those on one side of a request whose round trip may
+    /// go on.
     pub fn restart(&mut self) {
-        self.ended.clear();
+        self.ended.retain(|life| life.request.is_some());
     }
 }
 
@@ -589,7 +709,14 @@ mod tests {
             at: Time(*at),
             thread: c.map(ThreadId),
         };
-        Life { arrival: 0, queue: QueueId(0), bytes: 64, marks: marks.iter().map(mark).collect(), requests }
+        Life {
+            arrival: 0,
+            request: None,
+            queue: QueueId(0),
+            bytes: 64,
+            marks: marks.iter().map(mark).collect(),
+            requests,
+        }
     }
 
     fn shares(s: &LifeStage) -> Vec<(LifePart, u64)> {

@@ -218,7 +218,9 @@ impl UdpSocket {
             uses: 1,
             ..Packet::default()
         };
-        let id = nic_on(c.machine.iio.as_deref_mut(), self.napi.port).originate(packet);
+        let nic = nic_on(c.machine.iio.as_deref_mut(), self.napi.port);
+        let id = nic.originate(packet);
+        nic.request_begins(id, request.number);
         if let Some(l) = c.roles.get_mut::<SoftwareClient>() {
             l.sends(id, request, c.step.now);
         }

@@ -268,7 +268,9 @@ impl Nic {
             Attachment::Integrated(_) => self.receive(cal, p, now),
             Attachment::Pcie(pcie) => {
                 self.queues[p.queue].buffered += 1;
-                pcie.fifo.push_back(self.packets.add(p));
+                let id = self.packets.add(p);
+                pcie.fifo.push_back(id);
+                self.life_begins(id);
                 Ok(())
             }
             Attachment::Ringed(r) => {
@@ -305,6 +307,23 @@ impl Nic {
         if let Some(l) = &mut self.lives {
             let p = self.packets.get(id);
             l.ended(id.index(), now, &[(Milestone::Began, p.began), (Milestone::Read, p.data_at)]);
+        }
+    }
+
+    /// Begins the life of request `number`, which a load generator on this host writes into packet `id`.
+    #[inline]
+    pub fn request_begins(&mut self, id: PacketId, number: u64) {
+        if let Some(l) = &mut self.lives {
+            let p = self.packets.get(id);
+            l.written(number, id.index(), p.queue, p.wire_bytes, p.arrived);
+        }
+    }
+
+    /// Lets software know the life of packet `id`, whose record may end, as `key` from now on.
+    #[inline]
+    pub fn life_goes_on(&mut self, id: PacketId, key: usize) {
+        if let Some(l) = &mut self.lives {
+            l.goes_on(id.index(), key, &[(Milestone::Began, self.packets.get(id).began)]);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::flow::{Credits, Link};
 use crate::kernel::{Int, LineAddr, PacketId, PortId, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::DropLedger;
+use crate::meter::life::Milestone;
 use crate::placement::DeviceKind;
 use std::collections::VecDeque;
 
@@ -65,6 +66,11 @@ impl Pcie {
         }
     }
 
+    /// Packet whose lines transfer `slot` moves.
+    pub fn packet_in(&self, slot: u16, write: bool) -> Option<PacketId> {
+        if write { &self.writes } else { &self.reads }.of(slot)
+    }
+
     pub fn restart(&mut self, now: Time) {
         self.wire.restart(now);
     }
@@ -113,6 +119,7 @@ impl Nic {
             if self.give_buffer(&mut p, now).is_err() {
                 self.buffer.as_mut().expect("behind the wire").give(p.wire_bytes, now);
                 self.packets.drop_record(id);
+                self.lives.iter_mut().for_each(|l| l.forget(id.index()));
                 continue;
             }
             let q = &mut self.queues[p.queue];
@@ -185,6 +192,7 @@ impl Nic {
             q.arriving.pop_front();
             q.waiting.push_back(Completion::Received(first));
             self.counts.delivered += 1;
+            self.passes(first, Milestone::Visible);
             self.pcie_mut().landed.push_back(first);
             self.completion(queue, now);
         }

@@ -46,8 +46,10 @@ impl PollMode {
                 uses: 1,
                 ..Packet::default()
             };
-            let id = nic_on(c.machine.iio.as_deref_mut(), self.port).originate(packet);
+            let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
+            let id = nic.originate(packet);
             if let (Some(l), Some(r)) = (c.roles.get_mut::<SoftwareClient>(), request) {
+                nic.request_begins(id, r.number);
                 l.sends(id, r, c.step.now);
             }
             self.backlog.push_back((id, buffer));

@@ -5,7 +5,8 @@ use super::{ContextEntry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
-use crate::stack::{Ctx, Step};
+use crate::meter::life::Milestone;
+use crate::stack::{Ctx, Step, StepMachine};
 use std::collections::VecDeque;
 
 /// Lines of a socket that each call accesses for the connection; `BUFFER` gives the first line and the number of lines
@@ -37,9 +38,9 @@ impl Echo {
         }
         let p = &mut *c.program;
         if std::mem::take(&mut self.polled) {
-            self.take_entries(t, p);
+            self.take_entries(t, p, &mut c.machine);
             self.post_entries(t, p);
-            self.serve(t, p);
+            self.serve(t, p, &mut c.machine);
         }
         for (context, lines) in t.contexts.iter().zip(&t.memory.threads) {
             p.push(Op::Anchor { line: lines[0] + context.to_app_ends.1 / TO_APP % QUEUE });
@@ -50,7 +51,7 @@ impl Echo {
     }
 
     /// Polls the context queues: takes entries from all threads of the fast path, in turn.
-    fn take_entries(&mut self, t: &mut Service, p: &mut Program) {
+    fn take_entries(&mut self, t: &mut Service, p: &mut Program, m: &mut StepMachine) {
         let costs = t.spec.calls.costs();
         let queues = t.contexts.len();
         p.compute(costs.poll + costs.queue * queues.to_u32());
@@ -81,6 +82,7 @@ impl Echo {
                 p.push(Op::Prefetch { line, lines: 1 });
             }
             *known += u64::from(e.bytes);
+            t.pass(flow, *known, Milestone::Noticed, m);
             if t.spec.calls == Calls::Sockets {
                 // The socket's lock is taken for the event and for epoll's list.
                 (0..2).for_each(|_| p.push(Op::Atomic { line: socket }));
@@ -117,7 +119,7 @@ impl Echo {
     }
 
     /// Reads requests and writes them back: one request of each socket that has a request, or all complete requests.
-    fn serve(&mut self, t: &mut Service, p: &mut Program) {
+    fn serve(&mut self, t: &mut Service, p: &mut Program, m: &mut StepMachine) {
         let (rpc, calls) = (t.spec.rpc.0, t.spec.calls);
         for _ in 0..self.active.len().min(EVENTS) {
             let Some(flow) = self.active.pop_front() else { break };
@@ -143,6 +145,7 @@ impl Echo {
             p.push(Op::Store { line: socket, lines: CONNECTION });
             let f = &mut t.flows[flow.to_usize()];
             (f.read, f.written) = (read + n * rpc, written + n * rpc);
+            t.pass(flow, read + n * rpc, Milestone::Served, m);
             if self.said[flow.to_usize()] == written {
                 self.unsaid.push_back(flow);
             }
@@ -155,6 +158,8 @@ impl Echo {
 
     pub(super) fn posted(&mut self, c: &mut Ctx) {
         if let (Some((q, e)), Some(t)) = (self.entries_in_flight.pop_front(), c.roles.get_mut::<Service>()) {
+            t.flows[e.flow.to_usize()].announced += u64::from(e.bytes);
+            t.pass(e.flow, t.flows[e.flow.to_usize()].announced, Milestone::Announced, &mut c.machine);
             t.contexts[q].from_app.push_back(e);
         }
     }

@@ -9,6 +9,7 @@ use super::{
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
 use crate::kernel::{Int, LineAddr};
+use crate::meter::life::{key_of_segment, Milestone};
 use crate::stack::pmd::nic_on;
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
@@ -108,6 +109,7 @@ impl FastPath {
                 p.compute(t.spec.quirks.acknowledgement);
                 self.io.release(*r, c);
                 let nic = nic_on(c.machine.iio.as_deref_mut(), port);
+                nic.lives.iter_mut().for_each(|l| l.forget(r.id.index()));
                 nic.packet(r.id).done = true;
                 nic.end_use(r.id);
                 t.ended += 1;
@@ -119,6 +121,16 @@ impl FastPath {
                 t.broken = Some(format!("flow {}: byte {} came where byte {} was next", s.flow, s.at, flow.received));
             }
             flow.received = s.at + s.bytes;
+            let nic = nic_on(c.machine.iio.as_deref_mut(), port);
+            if nic.lives.is_some() {
+                // The record of the packet is that of the acknowledgement from now on.
+                let key = key_of_segment(s.flow.to_usize(), (s.at % (1 << 32)).to_u32());
+                if let Io::Ports(_) = self.io {
+                    nic.passes(r.id, Milestone::FoundByHost);
+                }
+                nic.life_goes_on(r.id, key);
+                flow.followed.push_back((flow.received, key));
+            }
             for (line, lines) in t.received_at(s.flow, s.at, s.bytes) {
                 p.push(Op::Store { line, lines });
             }
@@ -176,8 +188,15 @@ impl FastPath {
             };
             let id = nic_on(c.machine.iio.as_deref_mut(), self.io.nic()).originate(packet);
             self.io.send(queue, id, buffer, HEADERS + bytes, c);
+            let lives = &mut nic_on(c.machine.iio.as_deref_mut(), self.io.nic()).lives;
             let f = &mut t.flows[flow.to_usize()];
             f.sent += bytes;
+            if let Some(l) = lives {
+                while let Some((_, key)) = f.followed.front().copied().filter(|s| s.0 <= f.sent) {
+                    f.followed.pop_front();
+                    l.carry(id.index(), key);
+                }
+            }
             f.managed = f.sent < f.available;
             if f.managed {
                 self.managed.push_back(flow);
@@ -196,7 +215,7 @@ impl FastPath {
 
     /// Takes the application's entries, which announce the bytes that flows have to send.
     fn take_entries(&mut self, c: &mut Ctx) {
-        let (Some(t), p) = (c.roles.get_mut::<Service>(), &mut *c.program) else { return };
+        let (Some(t), p, machine) = (c.roles.get_mut::<Service>(), &mut *c.program, &mut c.machine) else { return };
         let context = &mut t.contexts[self.local];
         let n = context.from_app.len().min(BATCH);
         let from = context.from_app_ends.1;
@@ -215,7 +234,9 @@ impl FastPath {
             p.push(Op::Store { line: line(i, t), lines: 1 });
             let f = &mut t.flows[e.flow.to_usize()];
             f.available += u64::from(e.bytes);
-            if !std::mem::replace(&mut f.managed, true) {
+            let managed = std::mem::replace(&mut f.managed, true);
+            t.pass(e.flow, t.flows[e.flow.to_usize()].available, Milestone::Resumed, machine);
+            if !managed {
                 self.managed.push_back(e.flow);
             }
         }
@@ -226,6 +247,9 @@ impl FastPath {
             return self.io.retired(tag, c);
         }
         if let (Some(e), Some(t)) = (self.entries_in_flight.pop_front(), c.roles.get_mut::<Service>()) {
+            let f = &mut t.flows[e.flow.to_usize()];
+            f.delivered += u64::from(e.bytes);
+            t.pass(e.flow, t.flows[e.flow.to_usize()].delivered, Milestone::Delivered, &mut c.machine);
             t.contexts[self.local].to_app.push_back(e);
         }
     }

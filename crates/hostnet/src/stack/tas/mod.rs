@@ -21,12 +21,13 @@ pub use client::{TasClient, TasSegment};
 pub use fast::{frame, ACKNOWLEDGES, ASKS, REPLIES};
 pub use io::Io;
 
-use super::{Ctx, Software, Step};
+use super::{Ctx, Software, Step, StepMachine};
 use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
 use crate::device::NicAt;
 use crate::kernel::{Int, LineAddr, QueueId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
+use crate::meter::life::{Lives, Milestone};
 use std::collections::VecDeque;
 
 /// Segments or entries that the fast path takes in a batch (artifact: `BATCH_SIZE`).
@@ -96,6 +97,13 @@ pub struct TasFlow {
     managed: bool,
     /// Thread of the fast path that owns the flow.
     owner: Option<usize>,
+    /// Number of received bytes that entries have announced to the application.
+    delivered: u64,
+    /// Number of bytes of replies that entries have announced to the fast path.
+    announced: u64,
+    /// Segments whose lives are recorded and that no reply carries yet: the number of bytes up to the segment's end, and
+    /// the number by which its life is known.
+    followed: VecDeque<(u64, usize)>,
 }
 
 /// An entry of a context queue: a flow, and the number of bytes that were received or are to be sent.
@@ -173,6 +181,20 @@ impl Service {
     }
     fn transmit_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
         pieces(self.memory.transmit, flow, at, bytes)
+    }
+
+    /// Lives of the packets of TAS's NIC, where the run records lives.
+    fn lives<'a>(&self, m: &'a mut StepMachine) -> Option<&'a mut Lives> {
+        let Some(NicAt::Port(port)) = self.nic else { return None };
+        m.iio.as_deref_mut()?.nic_mut(port)?.lives.as_deref_mut()
+    }
+
+    /// Lets the followed segments of `flow` up to byte `until` pass a milestone.
+    fn pass(&self, flow: u32, until: u64, what: Milestone, m: &mut StepMachine) {
+        if let Some(l) = self.lives(m) {
+            let passed = self.flows[flow.to_usize()].followed.iter().take_while(|s| s.0 <= until);
+            passed.for_each(|(_, key)| l.mark(*key, what));
+        }
     }
 
     /// Records that thread `local` of the fast path works on `flow`, which no other thread may do.

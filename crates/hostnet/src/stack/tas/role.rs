@@ -54,6 +54,7 @@ impl Role for Service {
     fn on_sent(&mut self, port: PortId, id: PacketId, bus: &mut Bus) -> bool {
         let now = bus.machine.now;
         let Some(nic) = bus.machine.nic_at(NicAt::Port(port)) else { return true };
+        nic.life_ends(id, now);
         let p = end_packet(nic, id);
         let Some(generator) = bus.generator.as_deref_mut() else { return true };
         self.ended += 1;

@@ -14,6 +14,7 @@ use crate::device::nic::{EthernetSpec, Nic, DATA_ROOM};
 use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr, PortId, QueueId, Time};
 use crate::memory::LINE;
+use crate::meter::life::{key_of_segment, Lives, Milestone};
 use crate::traffic::dctcp::Ack;
 use receiver::{Reader, ReceiverAction, ReceiverPhase};
 use schemars::JsonSchema;
@@ -175,10 +176,29 @@ impl TcpReceiver {
         }
     }
 
+    /// Passes on to the lives of segments of `queue` what the step that has ended has done: the protocol has processed
+    /// segments, or the application has copied one.
+    fn note(&self, ended: ReceiverPhase, queue: QueueId, c: &mut Ctx) {
+        let (r, key) = (&self.receiver, |seq| key_of_segment(queue.index(), seq));
+        let now = c.step.now;
+        let Some(l) = lives(c, self.port) else { return };
+        for seq in r.merged().iter().flat_map(|m| m.from..m.to) {
+            match seq < r.copied {
+                true => l.forget(key(seq)), // a duplicate
+                false => l.mark(key(seq), Milestone::Delivered),
+            }
+        }
+        if ended == ReceiverPhase::Copy {
+            l.ended(key(r.copied - 1), now, &[]);
+        }
+    }
+
     /// Ends a phase of the core and begins the next one, with descriptor rings in memory.
     fn step_ring(&mut self, napi: &mut Napi, c: &mut Ctx) -> Step {
         let (ended, spent) = (self.receiver.phase, c.step.now - self.receiver.since);
         let (opened, _) = self.receiver.end(c.step.now);
+        let queue = napi.at().queue;
+        self.note(ended, queue, c);
         match ended {
             ReceiverPhase::Idle => {}
             ReceiverPhase::Poll => napi.end_poll(spent, c),
@@ -209,13 +229,17 @@ impl TcpReceiver {
                     let p = nic.packet(id);
                     let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * room);
                     p.done = true;
+                    nic.life_goes_on(id, key_of_segment(queue.index(), seq));
                     nic.end_use(id);
                     r.merge(ReceivedFrame { seq, marked, completion: LineAddr(0), at, last: false });
                 });
                 r.end_poll(&self.costs, c.program, napi);
             }
             ReceiverAction::Copy => match Self::reader(c) {
-                Some(reader) => r.copy(&self.costs, c.program, reader, napi),
+                Some(reader) => {
+                    note_copy(key_of_segment(queue.index(), r.copied), port, c);
+                    r.copy(&self.costs, c.program, reader, napi);
+                }
                 None => return Step::Idle,
             },
             // There may be no memory to free, but an acknowledgement to send.
@@ -239,12 +263,13 @@ impl TcpReceiver {
     fn step_completions(&mut self, c: &mut Ctx) -> Step {
         let Some(nic) = c.machine.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
         let (r, queue) = (&mut self.receiver, QueueId::new(c.step.local));
-        let polled = r.is_polling();
+        let (polled, ended) = (r.is_polling(), r.phase);
         let (opened, descriptors) = r.end(c.step.now);
         if polled && !r.is_polling() {
             nic.unmask_interrupt(queue, c.step.now);
         }
         nic.replenish(queue, descriptors, c.step.now);
+        self.note(ended, queue, c);
         if let Some(network) = c.roles.get_mut::<Network>() {
             let (senders, cal, now) = (network.senders(), &mut *c.machine.cal, c.step.now);
             self.make_acknowledgements(opened, c.step.local.to_u8(), |a| senders.acknowledge(cal, a, now));
@@ -256,6 +281,9 @@ impl TcpReceiver {
         c.program.ops.clear();
         if choice == ReceiverAction::Poll {
             nic.mask_interrupt(queue);
+            if let Some(l) = &mut nic.lives {
+                r.next_polled().for_each(|seq| l.mark(key_of_segment(queue.index(), seq), Milestone::Taken));
+            }
         }
         let mut frames = QueueFrames { nic, queue };
         match choice {
@@ -263,6 +291,9 @@ impl TcpReceiver {
             ReceiverAction::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
                 let (buffer, lines) = app.buffer(c.step.local);
+                if let Some(l) = &mut frames.nic.lives {
+                    l.mark(key_of_segment(queue.index(), r.copied), Milestone::Served);
+                }
                 r.copy(costs, c.program, Reader { buffer, lines, gap_instructions: app.gap_instructions }, &mut frames);
             }
             ReceiverAction::Release => r.release(costs, c.program, &mut frames),
@@ -272,6 +303,16 @@ impl TcpReceiver {
         r.since = c.step.now;
         Step::Run
     }
+}
+
+/// Lives of the packets of the NIC on `port`, where the run records lives.
+fn lives<'a>(c: &'a mut Ctx, port: PortId) -> Option<&'a mut Lives> {
+    nic_on(c.machine.iio.as_deref_mut(), port).lives.as_deref_mut()
+}
+
+/// Passes on to the life of segment `key` that the application begins to copy it.
+fn note_copy(key: usize, port: PortId, c: &mut Ctx) {
+    lives(c, port).into_iter().for_each(|l| l.mark(key, Milestone::Served));
 }
 
 impl Software for TcpReceiver {

@@ -9,6 +9,7 @@ use crate::kernel::{IdVec, Int, PacketId, PortId, QueueId, TenantId, ThreadId, T
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::meter::drops::DropLedger;
+use crate::meter::life::key_of_segment;
 use crate::meter::{metric, Values};
 use crate::stack::role::{end_packet, own_threads, Bus, CoreSlot, Role, RoleView};
 use crate::stack::Thread;
@@ -41,6 +42,8 @@ pub fn received(nic: &mut Nic) -> Option<(QueueId, ReceivedFrame)> {
     let id = nic.landed()?;
     let (p, at) = (*nic.packet(id), nic.offset(id));
     let queue = p.queue;
+    // Software takes the frame when it polls.
+    nic.life_goes_on(id, key_of_segment(queue.index(), p.key.to_u32()));
     let taken = nic.take(queue);
     debug_assert_eq!(taken, Some(id), "frames of a queue overtake each other");
     nic.packet(id).done = true;

@@ -259,6 +259,11 @@ impl Receiver {
         self.end_poll(s, p, at);
     }
 
+    /// Numbers of the segments that the next poll takes.
+    pub fn next_polled(&self) -> impl Iterator<Item = u32> + '_ {
+        self.completed.iter().take(self.budget).map(|r| r.seq)
+    }
+
     /// Begins a poll.
     pub fn begin_poll(&mut self) {
         self.phase = ReceiverPhase::Poll;

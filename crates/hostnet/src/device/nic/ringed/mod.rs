@@ -521,7 +521,11 @@ impl Nic {
 
     /// The packet whose lines a device's write (`write`) or read with number `slot` moves; None for descriptors.
     pub fn packet_in(&self, slot: u16, write: bool) -> Option<PacketId> {
-        let Attachment::Ringed(r) = &self.attachment else { return None };
+        let r = match &self.attachment {
+            Attachment::Ringed(r) => r,
+            Attachment::Pcie(p) => return p.packet_in(slot, write),
+            Attachment::Integrated(_) => return None,
+        };
         match if write { &r.writes } else { &r.reads }.of(slot)? {
             RingWork::Packet(id) | RingWork::Object(id) => Some(id),
             RingWork::Descriptors { .. } => None,
