@@ -6,6 +6,8 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What CI asks of `make test`: with PROFILE=checks the Python module shares what the Rust tests have compiled.
+export PROFILE ?= release
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export CARGO_TERM_COLOR ?= auto
 # An x86 processor from before AVX2 cannot run what .cargo/config.toml asks for.
@@ -34,7 +36,7 @@ $(VENV)/.installed: requirements.txt
 
 $(VENV)/.built: $(VENV)/.installed $(rust_sources)
 	@echo "building (a minute or two the first time) ..."
-	PIP_QUIET=1 $(BIN)/maturin develop --release
+	PIP_QUIET=1 $(BIN)/maturin develop --profile $(PROFILE)
 	@touch $@
 
 $(VENV)/.wheels: $(VENV)/.installed .ci/requirements-wheels.txt
@@ -52,7 +54,7 @@ demo: build ## replay a memcached capture under DMA, DDIO and DDIO + Sweeper, wr
 .PHONY: test
 test: build ## run every test, Rust and Python
 	cargo test --profile checks --workspace --exclude hostnet-python
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: same
 same: ## compare every metric of short scenarios with the committed table, bit for bit
@@ -96,11 +98,11 @@ gate-format: $(VENV)/.installed
 
 .PHONY: gate-rust
 gate-rust:
-	cargo clippy --locked --release --workspace --all-targets -- -D warnings
+	cargo clippy --locked --profile checks --workspace --all-targets -- -D warnings
 
 .PHONY: gate-docs
 gate-docs:
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --release --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --profile checks --workspace --no-deps
 
 .PHONY: gate-python
 gate-python: build

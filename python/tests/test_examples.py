@@ -49,7 +49,7 @@ def test_the_explanation_ends_in_the_red_regime(tmp_path):
 @needs_cargo
 def test_the_engine_is_a_library(tmp_path):
     """One test, so that parallel workers build once. The engine is compiled for own-components, too."""
-    target = EXAMPLES.parent / "target/own-components"
+    target = EXAMPLES.parent / "target/unoptimised"
     build(EXAMPLES / "library", target)
     check_forwarder(run(target / "release/run", cwd=tmp_path))
     check_chain(run(target / "release/machine", cwd=tmp_path))

@@ -99,7 +99,7 @@ def built(copy):
         (copy / name).write_text(text, encoding="utf-8")
     for name, macro, line in [*lines(), (f"{PLACEMENT}/mod.rs", "policies!", HEADERS_LINE)]:
         (copy / name).write_text(register((copy / name).read_text(encoding="utf-8"), macro, line), encoding="utf-8")
-    target = ROOT / "target/extending"
+    target = ROOT / "target/unoptimised"
     build(copy, target, "-p", "hostnet", "--example", "point")
 
     def run(scenario, *change):
@@ -187,7 +187,7 @@ def test_the_examples_build_without_a_warning_and_do_what_the_page_says(tmp_path
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_the_crate_beside_the_workspace_runs_its_own_components():
-    crate, target = ROOT / "examples/own-components", ROOT / "target/own-components"
+    crate, target = ROOT / "examples/own-components", ROOT / "target/unoptimised"
     build(crate, target)
     done = subprocess.run([target / "release/own-components"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -64,7 +64,7 @@ def test_a_drawn_count_is_not_negative_and_a_drawn_share_at_most_one(tiny):
 
 def test_the_shipped_studies_are_drawn_whole(tmp_path):
     """The formulae of a study take every draw: rates, shares and occupancies of a run of cores beside devices."""
-    board = BuiltStudies(jobs=2, quick=True)
+    board = BuiltStudies(jobs=2, quick=True, precision=0.2)
     claims = select(shipped(), "hostnetwork.c.fig3.q1-c2m-n1")
     (result,) = noise.judged(evaluate(claims, board), board.draw, draws=3)
     assert result.verdict in ("reproduced", "off") and result.agreeing is not None

@@ -260,7 +260,8 @@ impl Host {
 
     /// Result of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
-        let (values, tenants) = self.values();
+        let (mut values, tenants) = self.values();
+        self.predict(&mut values);
         let mut tables = self.tables();
         tables.insert("tenants".into(), tenants);
         let (warmup, sim) = (self.meters.window.start, self.machine.now);

@@ -50,7 +50,6 @@ impl Host {
         self.peripherals(v, span);
         self.hops(v);
         self.between_nodes(v, span);
-        self.predict(v);
     }
 
     /// Sets the metrics of the links between nodes, and of the requests that crossed them.
