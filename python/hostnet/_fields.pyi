@@ -1576,8 +1576,8 @@ class RunSpec(Section):
     precision: float | None
     """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
     measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also
-    precise enough when the half-width is at most this number itself. When absent, the measurement lasts for
-    `requests` or `time`."""
+    precise enough when the half-width is at most this number itself. Warm-ups and steps of a search then end as
+    soon as they may, too. When absent, the measurement lasts for `requests` or `time`."""
     precision_of: list[str]
     """Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several
     runs."""
@@ -1599,7 +1599,8 @@ class RunSpec(Section):
     """Sampling interval of the trace of the I/O controllers' buffers and of pauses. When absent, there is no
     trace."""
     warmup_requests: int | None
-    """Number of requests before the measurement. When absent, the end of the warm-up is detected."""
+    """Number of requests before the measurement, and at most so many with `precision`. When absent, the end of the
+    warm-up is detected."""
     warmup_time: str | None
     """Simulated time before the measurement when no tenant serves packets; caches are first filled in functional
     mode, without timing."""

@@ -329,7 +329,8 @@ def study(
     quiet: bool | None = None,
 ) -> StudyRun:
     """Run one figure of a published system, or one study of your own file (``"mine.toml"``); ``.frame`` of the answer is its
-    tidy table. With ``precision``, such as 0.02, each point is measured until its leading metrics are known that well."""
+    tidy table. Each point is measured until its leading metrics are known to ``precision``, 2 % by default; at 0, whole
+    windows are measured."""
     from . import studies
 
     return studies.run(

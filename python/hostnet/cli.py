@@ -192,26 +192,30 @@ Seeds = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
-        "--precision", metavar="2%", help="Measure until the 95 % intervals are so narrow; sets run.precision."
+        "--precision",
+        metavar="2%",
+        help="Measure until the 95 % intervals are so narrow (run.precision); off for whole windows.",
     ),
 ]
 
 
 def _share(precision: str | None) -> float | None:
-    """The number that ``--precision`` stands for, such as 0.02 for 2%."""
+    """The number that ``--precision`` stands for, such as 0.02 for 2%; 0 for "off"."""
     if precision is None:
         return None
+    if precision.strip() == "off":
+        return 0.0
     number, share = precision.strip().removesuffix("%"), precision.strip().endswith("%")
     try:
         return float(number) / (100 if share else 1)
     except ValueError:
-        raise HostnetError(f"--precision {precision} is no number; give one such as 2% or 0.02.") from None
+        raise HostnetError(f"--precision {precision} is no number; give one such as 2% or 0.02, or off.") from None
 
 
 def _precisely(sc: Scenario, precision: str | None) -> Scenario:
     """The scenario, measured until its metrics are known to ``precision``, such as 2% or 0.02."""
     value = _share(precision)
-    return sc if value is None else sc.with_({"run.precision": value})
+    return sc if value is None else sc.with_({"run.precision": value or None})
 
 
 @app.command()

@@ -33,6 +33,7 @@ class MetricInfo(TypedDict):
     description: str
     group: str
     dimension: str
+    statistic: str
     marks: str | None
     run: list[Lead]
     sweep: list[Lead]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from hostnet import Scenario, api, explain
+from hostnet.explain import render
 from hostnet.results import Result
 
 SHORT = {"run.time": "100 us", "run.warmup_time": "30 us"}
@@ -53,6 +54,22 @@ def test_bound_is_credits_over_latency_and_the_binding_domains_are_full(run):
     for d in (lfb, iio):
         assert d.exhausted and d.bound_gbs == pytest.approx(d.credits * 64 / d.little_ns)
         assert d.rate_gbs <= d.bound_gbs * 1.001
+
+
+def test_what_is_known_of_a_number_stands_beside_it(run):
+    """The interval of a domain's credits is that of one core's line fill buffers, times the cores."""
+    result = run(3, 6)
+    ex = explain.of_result(result)
+    fill = domain(ex, "line fill buffers")
+    low, high = result.interval("lfb_occ")
+    assert fill.intervals["held"] == pytest.approx((6 * low, 6 * high)) and low < high
+    assert fill.intervals["direct_ns"] == pytest.approx(result.interval("lfb_lat_ns"))
+    assert ex.intervals["p2m_gbs"] == pytest.approx(result.interval("p2m_gbs"))
+    columns, rows = render.domains(ex)
+    held = [c.heading for c in columns].index("held")
+    shown = next(r[held] for r in rows if r[0].startswith("line fill buffers"))
+    assert shown == f"{fill.held:.1f} ±{max(fill.intervals['held'][1] - fill.held, fill.held - 6 * low):.2g}"
+    assert ex.as_dict()["intervals"]["p2m_gbs"] == list(result.interval("p2m_gbs"))
 
 
 def test_the_segments_of_a_path_add_up_to_its_latency(run):

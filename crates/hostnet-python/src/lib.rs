@@ -160,7 +160,7 @@ fn result(s: &Scenario, o: &Outcome, started: Instant) -> Value {
 /// Two-sided 95 % quantile of Student's t distribution with `freedom` degrees of freedom.
 #[pyfunction]
 fn student(freedom: f64) -> PyResult<f64> {
-    meter::interval::student(freedom)
+    meter::interval::student(freedom, meter::interval::CONFIDENCE)
         .ok_or_else(|| SpecError::new_err(format!("freedom = {freedom} is not above 0; an interval needs two values.")))
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,14 +12,18 @@ from typing import Any
 from ..errors import HostnetError
 from ..progress import Progress
 from .curves import Simulated, curves
-from .measured import Point, Setting
+from .measured import Point
 
 #: Smallest spread of a measured figure that counts: repeated measurements of a quiet machine differ by as much.
 FLOOR = 0.03
 #: Error from which on a figure draws less, as the model may be unable to reach it.
 ROBUST = 0.1
-#: Change of a figure from half of a value to twice the value, below which the value is not searched for.
+#: Places between the bounds of a value that are tried before the search.
+SCANNED = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: Change of a figure over these places, below which the value is not searched for.
 MATTERS = 0.03
+#: Cost at which a search ends: errors of a third of `FLOOR`, which no measurement tells from none.
+TARGET = (FLOOR / 3) ** 2
 #: Change of the residual, in points of 100 %, below which the curves do not tell a value.
 TELLING = 0.005
 
@@ -140,98 +145,122 @@ def fit(
     points: Sequence[Point],
     *,
     generations: int = 18,
+    starts: int = 2,
     quiet: bool = True,
     simulate: Callable[..., list[Simulated]] = curves,
 ) -> Fit:
     """Fit the values of `VALUES` that the platform has to measured points.
 
-    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. Line fill buffers and
-    static latency begin at what chases say by Little's law. A value whose return to the base's changes the residual by
-    less than `TELLING` returns to it.
+    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. It runs on places between 0
+    and 1 on a scale of ratios, so that all values are of one size and keep to their bounds. Line fill buffers and static
+    latency begin at what chases say by Little's law, and every value at the best of some places. Unless the first search reaches `TARGET`, others follow from places
+    drawn around that one, as a search may end in a valley that is not the deepest. A value whose return to the base's
+    changes the residual by less than `TELLING` returns to it.
     """
-    cma = _cma()
     used = telling_points(points)
     if not used:
         raise HostnetError("the measurements hold no curve to fit to; measure again with hostnet calibrate.")
-    settings = [p.setting for p in used]
     start = copy.deepcopy(dict(platform))
-    values = every = [v for v in VALUES if v.get(start) is not None]
-    base = {v.key: v.get(start) or v.low for v in values}
+    every = [v for v in VALUES if v.get(start) is not None]
+    base = {v.key: v.get(start) or v.low for v in every}
     before = residual(points, simulate(platform, [p.setting for p in points]))
-    evaluations = 0
-
-    def simulated(places: Sequence[float]) -> list[Simulated]:
-        nonlocal evaluations
-        evaluations += 1
-        return simulate(with_values(start, values, [v.decode(x) for v, x in zip(values, places)]), settings)
-
-    begin = _suggested(start, values, used, simulate)
-    values = [v for v in values if _matters(v, with_values(start, values, list(begin.values())), settings, simulate)]
-    search = cma.CMAEvolutionStrategy(
-        [v.encode(begin[v.key]) for v in values],
-        1.0,
-        {
-            "bounds": [0, 1],
-            "CMA_stds": [math.log(v.width) / math.log(v.high / v.low) for v in values],
-            "seed": 1,
-            "verbose": -9,
-            "maxiter": generations,
-        },
-    )
-    best: tuple[float, list[float]] = (math.inf, [])
-    with Progress(quiet).stage("fitting", {"generations": 1.0}, "") as report:
-        while not search.stop():
-            asked = search.ask()
-            told = [cost(used, simulated(x)) for x in asked]
-            search.tell(asked, told)
-            i = min(range(len(told)), key=told.__getitem__)
-            if told[i] < best[0]:
-                best = (told[i], [float(x) for x in asked[i]])
-            report("generations", search.countiter / generations)
-    found = {v.key: v.decode(x) for v, x in zip(values, best[1])}
-    back = _untold(start, values, found, base, used, simulate)
+    model = _Model(start, used, simulate)
+    begin = _suggested(start, every, used, simulate)
+    values = []
+    for v in every:
+        matters, begin[v.key] = _scanned(v, begin, model)
+        values += [v] if matters else []
+    found = _searched(values, begin, model, generations, starts, quiet)
+    back = _untold(values, found, base, model)
     fitted = {k: x for k, x in found.items() if k not in back}
     untold = [v.key for v in every if v.key not in fitted]
     made = with_values(start, values, [base[v.key] if v.key in back else found[v.key] for v in values])
-    return Fit(made, fitted, untold, points, simulate(made, [p.setting for p in points]), before, evaluations)
+    simulated = simulate(made, [p.setting for p in points])
+    return Fit(made, fitted, untold, points, simulated, before, model.evaluations)
 
 
-def _matters(
-    value: Value, platform: dict[str, Any], settings: Sequence[Setting], simulate: Callable[..., list[Simulated]]
-) -> bool:
-    """Whether half or twice the value changes any figure of the curves by more than `MATTERS`."""
-    now = value.get(platform) or value.low
-    curves_of = [
-        simulate(with_values(platform, [value], [min(max(x, value.low), value.high)]), settings)
-        for x in (now / 2, now * 2)
-    ]
-    figures = [[(s.ns, s.gbs) for s in curve] for curve in curves_of]
-    for one, other in zip(*figures, strict=True):
-        for a, b in zip(one, other, strict=True):
-            if a and b and abs(math.log(a / b)) > MATTERS:
-                return True
-    return False
+class _Model:
+    """The curves of a platform by its values, each simulated once: rounding makes many places one."""
+
+    def __init__(self, start: dict[str, Any], used: Sequence[Point], simulate: Callable[..., list[Simulated]]) -> None:
+        self.used, self.evaluations = used, 0
+        self._start, self._simulate = start, simulate
+        self._known: dict[tuple[tuple[str, float], ...], list[Simulated]] = {}
+
+    def curves(self, values: Mapping[str, float]) -> list[Simulated]:
+        """The curves at the points that the fit uses."""
+        key = tuple(sorted(values.items()))
+        if key not in self._known:
+            self.evaluations += 1
+            put = [v for v in VALUES if v.key in values]
+            made = with_values(self._start, put, [values[v.key] for v in put])
+            self._known[key] = self._simulate(made, [p.setting for p in self.used])
+        return self._known[key]
+
+    def cost(self, values: Mapping[str, float]) -> float:
+        """`cost` of these curves."""
+        return cost(self.used, self.curves(values))
 
 
-def _untold(
-    start: Mapping[str, Any],
-    values: Sequence[Value],
-    found: Mapping[str, float],
-    base: Mapping[str, float],
-    used: Sequence[Point],
-    simulate: Callable[..., list[Simulated]],
-) -> list[str]:
+def _searched(
+    values: Sequence[Value], begin: Mapping[str, float], model: _Model, generations: int, starts: int, quiet: bool
+) -> dict[str, float]:
+    """The values with the lowest cost that any search found."""
+    cma = _cma()
+    draw = random.Random(1)
+    widths = [math.log(v.width) / math.log(v.high / v.low) for v in values]
+    first = [v.encode(begin[v.key]) for v in values]
+    best, found = math.inf, {v.key: begin[v.key] for v in values}
+    with Progress(quiet).stage("fitting", {f"search {i + 1}": 1.0 for i in range(starts)}, "") as report:
+        for i in range(starts):
+            # Twice the width of the first guesses is a factor of 1.7 for most values.
+            places = [min(max(x + i * draw.uniform(-2, 2) * w, 0.0), 1.0) for x, w in zip(first, widths, strict=True)]
+            search = cma.CMAEvolutionStrategy(
+                places,
+                1.0,
+                {
+                    "bounds": [0, 1],
+                    "CMA_stds": widths,
+                    "seed": i + 1,
+                    "verbose": -9,
+                    "maxiter": generations,
+                    "ftarget": TARGET,
+                },
+            )
+            while not search.stop():
+                asked = search.ask()
+                tried = [{v.key: v.decode(float(x)) for v, x in zip(values, places, strict=True)} for places in asked]
+                told = [model.cost(t) for t in tried]
+                search.tell(asked, told)
+                lowest = min(range(len(told)), key=told.__getitem__)
+                if told[lowest] < best:
+                    best, found = told[lowest], tried[lowest]
+                report(f"search {i + 1}", search.countiter / generations)
+            report(f"search {i + 1}", 1.0)
+            if best <= TARGET:
+                break
+    return found
+
+
+def _scanned(value: Value, begin: Mapping[str, float], model: _Model) -> tuple[bool, float]:
+    """Whether the value changes any figure of the curves by more than `MATTERS` between its bounds, and the place with the
+    lowest cost. A search that began where twice or half of a value changes nothing would not leave it."""
+    now = begin[value.key]
+    tried = [now, *(value.decode(place) for place in SCANNED)]
+    found = [model.curves({**begin, value.key: x}) for x in tried]
+    figures = [[f for s in curve for f in (s.ns, s.gbs) if f] for curve in found]
+    matters = any(math.log(max(of) / min(of)) > MATTERS for of in zip(*figures, strict=True))
+    costs = [cost(model.used, curve) for curve in found]
+    return matters, tried[costs.index(min(costs))] if matters else now
+
+
+def _untold(values: Sequence[Value], found: Mapping[str, float], base: Mapping[str, float], model: _Model) -> list[str]:
     """Keys whose return to the base's value costs nothing that the measurements could tell; the cheapest returns first, and
     the next one is judged with it."""
-    settings, now, back = [p.setting for p in used], dict(found), list[str]()
-
-    def of(values_of: Mapping[str, float]) -> float:
-        made = with_values(start, values, [values_of[v.key] for v in values])
-        return math.sqrt(cost(used, simulate(made, settings)))
-
-    best = of(now)
+    now, back = dict(found), list[str]()
+    best = math.sqrt(model.cost(now))
     while True:
-        costs = {v.key: of({**now, v.key: base[v.key]}) for v in values if v.key not in back}
+        costs = {v.key: math.sqrt(model.cost({**now, v.key: base[v.key]})) for v in values if v.key not in back}
         key = min(costs, key=costs.__getitem__, default=None)
         if key is None or costs[key] > best + TELLING:
             return back

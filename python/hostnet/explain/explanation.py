@@ -3,11 +3,14 @@ contents."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import tenants
 from ..drops import LINK_FULL
+from ..intervals import Interval
+from ..intervals import text as distance
 from ..model import domains as read_domains
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ class Domain:
     direct_ns: float | None = None
     unloaded_ns: float | None = None
     note: str = ""
+    #: 95 % intervals of `held`, `rate_gbs`, `little_ns` and `direct_ns`, where they are known.
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     little_ns: float = field(init=False, default=0.0)
     bound_gbs: float | None = field(init=False, default=None)
     used: float | None = field(init=False, default=None)
@@ -100,6 +105,7 @@ class Explanation:
     domains: list[Domain]
     estimates: list[Estimate]
     facts: dict[str, float]  # values that the reasons use, by name; unknown values are absent
+    intervals: dict[str, Interval] = field(default_factory=dict)  # 95 % intervals of facts, where they are known
     missing: list[str] = field(default_factory=list)  # parts that were not measured, in words
     notes: list[str] = field(default_factory=list)  # limits of the parts that were measured, in words
     unmeasured: set[str] = field(default_factory=set)  # c2m or p2m, where nothing is known of that traffic
@@ -216,7 +222,7 @@ class Explanation:
             off = 100 * (self.facts["predicted_c2m_gbs"] / self.facts["c2m_gbs"] - 1)
             said.append(
                 f"From platform and traffic alone, the closed form expects {self.facts['predicted_c2m_gbs']:.1f} GB/s "
-                f"for the cores, {off:+.0f} % from what came out."
+                f"for the cores, {off:+.0f} % from the {self._sure('c2m_gbs')} GB/s that came out."
             )
         for e in self.estimates:
             said.append(
@@ -224,6 +230,12 @@ class Explanation:
                 f"{e.error_pct:+.0f} % from what was measured."
             )
         return " ".join(said)
+
+    def _sure(self, fact: str, times: float = 1) -> str:
+        """A fact, `times` as large, and the distance of the ends of its interval where that is known."""
+        value, ends = times * self.facts[fact], self.intervals.get(fact)
+        scaled = None if ends is None else (times * ends[0], times * ends[1])
+        return f"{value:.3g} {distance(value, scaled)}".rstrip()
 
     def _waits(self) -> str:
         """Domains whose requests wait longer than unloaded, where the host is in neither the red nor the blue regime."""
@@ -240,7 +252,7 @@ class Explanation:
     def _busy_cores(self) -> list[str]:
         share = self.facts.get("cores_busy", 0.0)
         return (
-            [f"The cores are busy {100 * share:.0f} % of the time, so they are the limit."]
+            [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, so they are the limit."]
             if share > CORES_BUSY
             else []
         )
@@ -249,7 +261,7 @@ class Explanation:
         share = self.facts.get("lost_share", 0.0)
         if share <= 0:
             return []
-        said = [f"{100 * share:.3g} % of the offered packets are lost."]
+        said = [f"{self._sure('lost_share', 100)} % of the offered packets are lost."]
         if len(self.causes) == 1:
             return said + list(self.causes)
         return said + [f"{why.rstrip('.')}: {100 * part:.3g} % of them." for why, part in self.causes.items()]
@@ -279,6 +291,7 @@ class Explanation:
             "bottleneck": {t: d.name for t in ("c2m", "p2m") if (d := self.binding(t))},
             "estimates": [asdict(e) for e in self.estimates],
             "facts": self.facts,
+            "intervals": {name: list(ends) for name, ends in self.intervals.items()},
             "reasons": self.reasons(),
             "missing": self.missing,
             "notes": self.notes,

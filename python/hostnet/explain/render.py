@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import show, tables
+from ..intervals import Interval
+from ..intervals import text as distance
 from ..plots.style import new_figure, save, style
 from ..tables import Column
 from .explanation import TERMS, Domain, Explanation
@@ -39,8 +41,8 @@ def to_terminal(ex: Explanation, console: Any = None) -> None:
         console.print(f"left out: {part}", style="dim", highlight=False, markup=False)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
+def _number(value: float | None, ends: Interval | None = None) -> str:
+    return "" if value is None else f"{value:.1f} {distance(value, ends)}".rstrip()
 
 
 Grid = tuple[list[Column], list[list[str]]]
@@ -73,11 +75,11 @@ def domains(ex: Explanation) -> Grid:
                 d.traffic,
                 mark,
                 "" if d.credits is None else f"{d.credits:.0f}",
-                _number(d.held),
+                _number(d.held, d.intervals.get("held")),
                 _number(spare),
-                _number(d.rate_gbs),
-                _number(d.little_ns),
-                _number(d.direct_ns),
+                _number(d.rate_gbs, d.intervals.get("rate_gbs")),
+                _number(d.little_ns, d.intervals.get("little_ns")),
+                _number(d.direct_ns, d.intervals.get("direct_ns")),
                 _number(d.unloaded_ns),
                 _number(d.bound_gbs),
             ]

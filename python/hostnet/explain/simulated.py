@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .. import drops, tenants
+from .. import drops, intervals, tenants
 from ..errors import HostnetError
+from ..intervals import Interval
 from ..model import classes_of, counters_of, hardware_of
 from ..results import Result
 from .explanation import Domain, Explanation, estimate
@@ -53,20 +54,27 @@ def explain(result: Result) -> Explanation:
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row on purpose, unloaded as well
         facts.pop("row_miss_ratio", None)
-    facts |= _of_packets(m, result.spec)
+    of_packets = _of_packets(m, result.spec)
+    facts |= {name: value for name, (value, _) in of_packets.items()}
+    known = intervals.of(result.data)
+    known_facts = {name: known[metric] for name, metric in _FACTS.items() if name in facts and metric in known}
+    for name, (value, metric) in of_packets.items():
+        if metric in known and (own := m[metric]):
+            known_facts[name] = _times(known[metric], value / own)
     lost = drops.losses(result.data)
     ex = Explanation(
         str(result.spec.get("name", "")),
         [],
         [],
         facts,
+        known_facts,
         losses=[str(loss) for loss in lost],
         causes=drops.causes(lost),
         tenants=tenants.several(result.data),
     )
     core, device = classes_of(m)
     if core:
-        _core(ex, m, core, cores_of(result.spec))
+        _core(ex, m, core, cores_of(result.spec), known)
     for name, traffic, prefix, unloaded in _BUFFERS:
         held, lat = m.get(f"{prefix}_occ"), m.get(f"{prefix}_little_ns")
         if device and held and held > 0 and lat:
@@ -79,32 +87,46 @@ def explain(result: Result) -> Explanation:
                     held * 64 / lat,
                     direct_ns=m.get(f"{prefix}_lat_ns"),
                     unloaded_ns=m.get(unloaded),
+                    intervals=_ends(
+                        known, held=f"{prefix}_occ", little_ns=f"{prefix}_little_ns", direct_ns=f"{prefix}_lat_ns"
+                    ),
                 )
             )
     if device:
         _device(ex, m, device)
     if "domains" in result.tables:
         _inside(ex, result.table("domains").to_dicts(), m)
-    _queues(ex, m, result.spec)
+    _queues(ex, m, result.spec, known)
     if "paths" in result.tables:
         rows = result.table("paths").to_dicts()
         ex.path = [(r["path"], r["segment"], r["mean_ns"]) for r in rows if r["mean_ns"] is not None]
     return ex
 
 
-def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[str, float]:
-    """Shares of packets lost, and of time that cores are busy with packets, where the run has these metrics."""
-    lost = m.get("drop_rate")
-    facts = {"lost_share": m.get("packet_loss") if lost is None else lost}
+def _ends(known: Mapping[str, Interval], times: float = 1, **metrics: str) -> dict[str, Interval]:
+    """The known intervals of metrics, by what a domain calls them; that of `held` is `times` as large."""
+    found = {name: known[metric] for name, metric in metrics.items() if metric in known}
+    return {name: _times(ends, times) if name == "held" else ends for name, ends in found.items()}
+
+
+def _times(ends: Interval, factor: float) -> Interval:
+    return ends[0] * factor, ends[1] * factor
+
+
+def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
+    """Shares of packets lost, and of time that cores are busy with packets, where the run has these metrics; each with the
+    metric that it comes from."""
+    lost = "packet_loss" if m.get("drop_rate") is None else "drop_rate"
+    facts = {"lost_share": (m.get(lost), lost)}
     busy, cores, net_busy = m.get("cores_busy"), m.get("cores"), m.get("net_busy")
     receivers = sum(int(t.get("cores") or 0) for t in spec.get("tenant") or () if t["app"]["kind"] == "tcp_receive")
     if m.get("cpu_utilisation") is not None:
-        facts["cores_busy"] = m["cpu_utilisation"]
+        facts["cores_busy"] = m["cpu_utilisation"], "cpu_utilisation"
     elif busy is not None and cores:
-        facts["cores_busy"] = busy / cores
+        facts["cores_busy"] = busy / cores, "cores_busy"
     elif net_busy is not None and receivers:
-        facts["cores_busy"] = net_busy / receivers
-    return {name: value for name, value in facts.items() if value is not None}
+        facts["cores_busy"] = net_busy / receivers, "net_busy"
+    return {name: (value, metric) for name, (value, metric) in facts.items() if value is not None}
 
 
 # Rows of a result's table of domains: the domains on each class's path between its sender and DRAM.
@@ -138,7 +160,7 @@ def _inside(ex: Explanation, rows: list[dict[str, Any]], m: dict[str, float | No
             )
 
 
-def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -> None:
+def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any], known: Mapping[str, Interval]) -> None:
     """The controllers' queues, of all channels together."""
     memory = (spec.get("platform") or {}).get("memory") or {}
     channels = m.get("channels")
@@ -153,6 +175,7 @@ def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -
                     occupied * channels,
                     rate,
                     note=f"of {channels:.0f} channels",
+                    intervals=_ends(known, channels, held=f"{queue}_occ", rate_gbs=gbs),
                 )
             )
 
@@ -162,7 +185,7 @@ def cores_of(spec: dict[str, Any]) -> int:
     return sum(int(t.get("cores") or 0) for t in spec.get("tenant") or ()) or 1
 
 
-def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int) -> None:
+def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int, known: Mapping[str, Interval]) -> None:
     occupied, lat, credits = m.get("lfb_occ"), m.get("lfb_little_ns"), m.get("lfb_credits")
     if not occupied or not lat or credits is None:
         return
@@ -180,6 +203,7 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int)
             direct_ns=m.get("lfb_lat_ns"),
             unloaded_ns=unloaded,
             note=f"of {cores} cores",
+            intervals=_ends(known, cores, held="lfb_occ", little_ns="lfb_little_ns", direct_ns="lfb_lat_ns"),
         )
     )
     from_memory = (m.get("mem_c2m_read_gbs") or 0.0) / rate

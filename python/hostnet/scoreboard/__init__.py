@@ -96,8 +96,8 @@ def main(
     `studies` are files of the user's, whose tables claims may query, too.
     Studies run on their own platform or on the one of `platforms`; with several of these the board has a column for each,
     and `sources` may hold the studies of each in place of the built ones. With `first`, the results are kept as the first
-    run of their systems' boards, which is refused when there is one. With `precision`, such as 0.02, each
-    point is measured until its leading metrics are known that well, and not longer.
+    run of their systems' boards, which is refused when there is one. Each point is measured until its leading metrics are
+    known to `precision`, 2 % by default, and not longer; at 0, windows are measured whole.
     Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
     be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
@@ -109,12 +109,12 @@ def main(
     if platforms and first:
         raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
     boards: dict[str | None, StudySource] = {}
+    if first and precision is not None:
+        raise HostnetError("--first: a run with --precision is not a system's first run; leave out --precision.")
     boards.update(sources or {name: BuiltStudies(jobs, quick, name, chosen, studies, precision) for name in platforms})
     if not boards:
-        boards = {None: source or BuiltStudies(jobs, quick, files=studies, precision=precision)}
+        boards = {None: source or BuiltStudies(jobs, quick, files=studies, precision=0 if first else precision)}
     if first:
-        if precision is not None:
-            raise HostnetError("--first: a run with --precision is not a system's first run; leave out --precision.")
         first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
         if path is not None:

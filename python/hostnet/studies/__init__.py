@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 # Description of a column that comes from neither the points nor the engine.
 _DERIVED = "made of the row's other columns: docs/boards/study-tables.md"
 
+# Group of the metrics that count what a run took.
+_OF_THE_RUN = "the simulation"
+
+#: Half-width of the 95 % intervals, relative to the values, at which the measurement of a point ends.
+PRECISION = 0.02
+
 SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
 
 # Modules of a system's studies, where the module with the system's name does not hold all of them.
@@ -100,8 +106,10 @@ class Study:
     # The user's file that it is from; and whether a quick run of it differs.
     file: str = ""
     shortened: bool = True
-    # Half-width of the 95 % intervals at which a point's measurement ends (`run.precision`); None for all requests of a point.
-    precision: float | None = None
+    # Half-width of the 95 % intervals at which a point's measurement ends (`run.precision`); 0 for all requests of a point.
+    precision: float = PRECISION
+    # Metrics of which derived columns are made, and which therefore decide with those that the study shows.
+    made_of: tuple[str, ...] = ()
     # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
     plot: Plot | None = None
 
@@ -414,8 +422,8 @@ def run(
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
     there, and those of a full study when this one is quick, are refused unless ``replace`` is set.
 
-    With ``precision``, such as 0.02, the measurement of a point ends when the 95 % intervals of its leading metrics are
-    that narrow, and at the latest after the study's number of requests."""
+    The measurement of a point ends when the 95 % intervals of its leading metrics are as narrow as ``precision``, such as
+    0.02 (the study's own by default, 2 %), and at the latest after the study's number of requests; at 0 it has them all."""
     if precision is not None:
         study = dataclasses.replace(study, precision=precision)
     _check(study, quick)
@@ -515,11 +523,21 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
         raise HostnetError(f"{study.file or study.system}: study {study.figure}: {e}") from None
 
 
-def _precisely(scenario: Scenario, precision: float | None) -> Scenario:
-    """The scenario, measured until its leading metrics are known to ``precision``, where it measures anything."""
-    if precision is None or scenario.to_dict().get("run", {}).get("load") == "none":
+def _precisely(scenario: Scenario, study: Study) -> Scenario:
+    """The scenario, measured until the leading metrics that the study shows are known to its precision. A window that is
+    looked at as a whole stays whole: its course over time, counts of it, and bursts."""
+    resolved = scenario.to_dict()
+    run = resolved.get("run", {})
+    info = metric_info()
+    course = any(run.get(key) is not None for key in ("timeline", "trace"))
+    bursts = (resolved.get("traffic") or {}).get("arrivals") == "burst"
+    counts = any(
+        m in info and (info[m]["statistic"] == "total" or info[m]["group"] == _OF_THE_RUN) for m in study.metrics
+    )
+    if not study.precision or run.get("load") == "none" or course or bursts or counts:
         return scenario
-    return scenario.with_({"run.precision": precision})
+    shown = [m for m in study.metrics if m in info and info[m]["sweep"] and info[m]["statistic"] == "mean"]
+    return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
 
 
 def _specs(points: Iterable[Point], study: Study) -> list[str]:
@@ -530,7 +548,7 @@ def _specs(points: Iterable[Point], study: Study) -> list[str]:
         if p.base not in bases:
             bases[p.base] = Scenario.load(p.base)
         try:
-            specs.append(_precisely(bases[p.base].with_(p.changes), study.precision).resolve())
+            specs.append(_precisely(bases[p.base].with_(p.changes), study).resolve())
         except SpecError as e:
             if not study.file:
                 raise

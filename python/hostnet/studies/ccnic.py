@@ -128,7 +128,13 @@ CURVE = ("mpps", "gbps", "rtt_ns")
 
 def study(figure: str, title: str, grid: Grid, metrics: tuple[str, ...] = CURVE, **more: Any) -> Study:
     """A study with the columns that all tables of this system have."""
-    more = {"derived": DERIVED, "derived_units": UNITS, "axes": axes.with_own(COUNT, SHARE, RATE), **more}
+    more = {
+        "derived": DERIVED,
+        "derived_units": UNITS,
+        "made_of": ("throughput_mrps", "rtt_median_us"),
+        "axes": axes.with_own(COUNT, SHARE, RATE),
+        **more,
+    }
     return Study("ccnic", figure, title, grid, metrics, **more)
 
 

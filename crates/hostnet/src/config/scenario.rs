@@ -337,8 +337,8 @@ pub struct RunSpec {
     pub step: Option<OfferedRate>,
     /// Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
     /// measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also precise
-    /// enough when the half-width is at most this number itself. When absent, the measurement lasts for
-    /// `requests` or `time`.
+    /// enough when the half-width is at most this number itself. Warm-ups and steps of a search then end as soon as they may,
+    /// too. When absent, the measurement lasts for `requests` or `time`.
     #[serde(default)]
     pub precision: Option<f64>,
     /// Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several runs.
@@ -347,7 +347,8 @@ pub struct RunSpec {
     /// Number of measured requests, over all tenants that serve packets. The default is 60,000.
     #[serde(default = "requests")]
     pub requests: u64,
-    /// Number of requests before the measurement. When absent, the end of the warm-up is detected.
+    /// Number of requests before the measurement, and at most so many with `precision`. When absent, the end of the warm-up is
+    /// detected.
     #[serde(default)]
     pub warmup_requests: Option<u64>,
     /// Simulated time before the measurement when no tenant serves packets; caches are first filled in functional mode,

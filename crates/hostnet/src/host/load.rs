@@ -2,8 +2,10 @@
 
 use super::client::PartialFile;
 use super::control::Control;
+use super::decision::{self, MOST_BACKLOG, MOST_BACKLOG_NODROP, MOST_LOST};
 use super::life::Following;
 use super::measure::{statics, Outcome};
+use super::steadiness;
 use super::two_hosts::hosts;
 use super::watch::{Phase, Watch};
 use super::Host;
@@ -17,9 +19,9 @@ use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
 use crate::memory::dram::request_trace::{RequestTrace, RequestTraceFormat};
 use crate::meter::batches::{Batches, Reading};
-use crate::meter::interval::Intervals;
+use crate::meter::interval::{Interval, Intervals, CONFIDENCE};
 use crate::meter::table::table;
-use crate::meter::{metric, MetricId};
+use crate::meter::{metric, slope, MetricId, Values};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, LateOnLink};
@@ -32,20 +34,12 @@ use std::sync::Arc;
 /// Callback for the progress of a run, between 0 and 1; an error aborts the run.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
 
+/// Requests by which the capacity is probed, at most.
+const PROBE: u64 = 12_000;
 /// Number of waiting requests at each core while the capacity is probed.
 const PROBE_DEPTH: u32 = 4;
 /// Maximum time in which packets of the capacity probe may leave the host.
 const CLEARED: Time = Time::us(2000);
-/// Maximum share of the offered packets that may be lost at a rate that meets an objective of latency.
-const MOST_LOST: f64 = 0.01;
-/// Maximum growth of the backlog, as a share of a window's requests, at a sustained rate. Within one window, a rate a
-/// few percent beyond the capacity may meet an objective of a hundred service times, or may not fill a deep ring, but
-/// such a rate is not sustained.
-const MOST_BACKLOG: f64 = 0.01;
-/// Maximum growth of the backlog, as a share of a window's requests, where rings are deep enough for every spike. With
-/// such rings queues fluctuate by about 1 % of a window's requests (24 cores whose queues spread by some 60 requests),
-/// and an unsustained rate makes the queues grow by 10 % or more.
-const MOST_BACKLOG_NODROP: f64 = 0.03;
 /// Simulated time between two looks at whether the host serves packets at all, and the number of packets that may come
 /// without one being served. No ring and no queue of a scenario holds as many, so that the others were lost.
 const STANDSTILL: Time = Time::us(100_000);
@@ -56,6 +50,14 @@ const BEYOND: u64 = 8192;
 const PARTS: u64 = 16;
 /// Parts of a window that may end early; after each [`PARTS`] of them its end is considered.
 const FINE_PARTS: u64 = 128;
+/// Fewest requests in a part of a window that may end early. Windows of fewer requests are measured whole.
+const FINE_REQUESTS: u64 = 8;
+/// Parts of the time in which queues settle at a new rate, and the fewest of them.
+const SETTLING: u64 = 32;
+const FEWEST_SETTLING: usize = 16;
+/// Metrics that a search finds, which grow with the offered rate.
+const SEARCHED: [MetricId; 5] =
+    [metric::OFFERED_MRPS, metric::THROUGHPUT_MRPS, metric::NET_GBPS, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS];
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
@@ -206,6 +208,18 @@ pub(super) fn run_of(
         *requests = run.world.members[0].machine.mem.dram.trace.take().unwrap_or_default();
     }
     Ok(outcome)
+}
+
+/// A window that is being measured.
+struct OpenWindow {
+    /// Requests that had been completed at its start.
+    start: u64,
+    /// End of a window of simulated time.
+    end: Time,
+    parts: u64,
+    /// Number of parts that are measured.
+    part: u64,
+    batches: Batches,
 }
 
 struct Run<'a, 'w> {
@@ -424,10 +438,7 @@ impl Run<'_, '_> {
     /// windows.
     fn warm_up(&mut self, to: f64) -> Result<(), String> {
         if let Some(n) = self.spec.run.warmup_requests {
-            if n > 0 {
-                self.advance(n, 0.0, to)?;
-            }
-            return Ok(());
+            return self.warm_up_at_most(n, to);
         }
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].warms_up_timed()) {
             return self.advance_time(t.into(), 0.0, to);
@@ -443,14 +454,9 @@ impl Run<'_, '_> {
         // In standing queues each packet waits, and packets must have waited in every buffer.
         let standing = self.spec.traffic.depth > 0;
         let most = 60 + 4 * entries / window;
-        let mut seen: Vec<(f64, f64, f64)> = Vec::new();
+        let mut seen = Vec::new();
         for i in 0..most {
-            self.world.restart_window();
-            self.advance(window, 0.0, to * i.to_f64() / most.to_f64())?;
-            let moved: u64 = self.world.members[0].machine.mem.stats.dram.iter().sum();
-            let span = (self.world.members[0].machine.now - self.world.members[0].meters.window.start).0.to_f64();
-            let held = self.world.members[0].machine.mem.lines_held().to_f64();
-            seen.push((moved.to_f64() / window.to_f64(), span, held));
+            seen.push(self.warm_window(window, 0.0, to * i.to_f64() / most.to_f64())?);
             if (!standing || (i + 1) * window > entries) && steady(&seen) {
                 break;
             }
@@ -458,56 +464,135 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Runs `n` requests, or fewer where a precision is asked for and caches and traffic are steady before.
+    fn warm_up_at_most(&mut self, n: u64, to: f64) -> Result<(), String> {
+        if self.spec.run.precision.is_none() || n < PARTS * FINE_REQUESTS {
+            return if n > 0 { self.advance(n, 0.0, to) } else { Ok(()) };
+        }
+        let mut seen = Vec::new();
+        for i in 0..PARTS {
+            let at = |k: u64| to * k.to_f64() / PARTS.to_f64();
+            seen.push(self.warm_window(n * (i + 1) / PARTS - n * i / PARTS, at(i), at(i + 1))?);
+            if steady(&seen) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `n` requests of a warm-up. Returns what tells whether caches and traffic are steady: the lines that move between
+    /// chip and DRAM for each request, the time, and the number of cached lines.
+    fn warm_window(&mut self, n: u64, from: f64, to: f64) -> Result<(f64, f64, f64), String> {
+        self.world.restart_window();
+        self.advance(n, from, to)?;
+        let host = &self.world.members[0];
+        let moved: u64 = host.machine.mem.stats.dram.iter().sum();
+        let span = (host.machine.now - host.meters.window.start).0.to_f64();
+        Ok((moved.to_f64() / n.to_f64(), span, host.machine.mem.lines_held().to_f64()))
+    }
+
     /// Measures a window. The window ends early when the metrics are known to `run.precision`, and in a search as soon as
     /// so many packets are lost that its rate cannot pass.
     fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
+        let mut window = self.open_window()?;
+        self.continue_window(&mut window, from, to, Self::known)?;
+        self.close_window(&window)
+    }
+
+    /// Begins a window.
+    fn open_window(&mut self) -> Result<OpenWindow, String> {
         self.phase = Phase::Measurement;
         self.world.restart_window();
+        let host = &self.world.members[0];
+        let by_time = !host.counts_requests();
+        let end = if by_time { self.end_after(self.spec.run.time.into())? } else { Time::ZERO };
+        let fine =
+            self.spec.run.precision.is_some() && (by_time || self.spec.run.requests >= FINE_REQUESTS * FINE_PARTS);
+        let start = host.run.completed_ever;
+        Ok(OpenWindow {
+            start,
+            end,
+            parts: if fine { FINE_PARTS } else { PARTS },
+            part: 0,
+            batches: Batches::default(),
+        })
+    }
+
+    /// Goes on with a window until it is complete, or until `enough` at one of the places where it may end.
+    fn continue_window(
+        &mut self,
+        w: &mut OpenWindow,
+        from: f64,
+        to: f64,
+        enough: impl Fn(&Self, &OpenWindow) -> bool,
+    ) -> Result<(), String> {
         let n = self.spec.run.requests;
         let by_time = !self.world.members[0].counts_requests();
-        let end = if by_time { self.end_after(self.spec.run.time.into())? } else { Time::ZERO };
-        let (parts, sampled) =
-            if self.spec.run.precision.is_some() { (FINE_PARTS, FINE_PARTS / 32) } else { (PARTS, 1) };
-        // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond the
-        // end of their part.
-        let start = self.world.members[0].run.completed_ever;
-        let mut batches = Batches::default();
-        for i in 0..parts {
-            let at = |k: u64| from + (to - from) * k.to_f64() / parts.to_f64();
+        let sampled = if w.parts == FINE_PARTS { FINE_PARTS / 32 } else { 1 };
+        let first = w.part;
+        while w.part < w.parts {
+            let at = |k: u64| from + (to - from) * (k - first).to_f64() / (w.parts - first).to_f64();
+            let (begin, end) = (at(w.part), at(w.part + 1));
+            w.part += 1;
             if by_time {
-                self.advance_towards(end, parts - i)?;
-                self.report(at(i + 1))?;
+                self.advance_towards(w.end, w.parts - w.part + 1)?;
+                self.report(end)?;
             } else {
+                // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond
+                // the end of their part.
                 let done = self.world.members[0].run.completed_ever;
-                let part = (start + n * (i + 1) / parts).saturating_sub(done);
+                let part = (w.start + n * w.part / w.parts).saturating_sub(done);
                 if part == 0 {
                     continue;
                 }
-                self.advance(part, at(i), at(i + 1))?;
+                self.advance(part, begin, end)?;
             }
-            if !by_time && (i + 1) % sampled == 0 {
+            if !by_time && w.part % sampled == 0 {
                 self.world.members[0].sample();
             }
             let host = &self.world.members[0];
             let (mut values, tenants) = host.values();
             self.world.client_metrics(&mut values);
             let length = host.machine.now - host.meters.window.start;
-            batches.add(Reading { length, values, tenants, distributions: host.distributions() });
-            if self.fails() || (i + 1) % PARTS == 0 && self.unknown(&batches).is_some_and(|left| left.is_empty()) {
+            w.batches.add(Reading { length, values, tenants, distributions: host.distributions() });
+            if self.fails() || w.part % PARTS == 0 && enough(self, w) {
                 break;
             }
         }
-        if by_time {
+        Ok(())
+    }
+
+    /// Ends a window.
+    fn close_window(&mut self, w: &OpenWindow) -> Result<Outcome, String> {
+        if !self.world.members[0].counts_requests() {
             self.world.members[0].sample();
         }
         let mut outcome = self.world.members[0].outcome();
         self.world.client_lives(&mut outcome);
         self.world.client_metrics(&mut outcome.values);
-        outcome.intervals = batches.intervals();
-        outcome.tables.insert("tenant_intervals".into(), batches.tenant_table());
-        outcome.warnings.extend(self.unknown(&batches).and_then(|left| self.imprecise(&left)));
+        outcome.intervals = w.batches.intervals();
+        outcome.tables.insert("tenant_intervals".into(), w.batches.tenant_table());
+        outcome.warnings.extend(self.unknown(&w.batches).and_then(|left| self.imprecise(&left)));
         self.world.check()?;
         Ok(outcome)
+    }
+
+    /// Whether the metrics are known to `run.precision`.
+    fn known(&self, w: &OpenWindow) -> bool {
+        self.unknown(&w.batches).is_some_and(|left| left.is_empty())
+    }
+
+    /// Whether the rate of a search passes, as soon as that is clear or the window is complete; None before.
+    fn verdict(&self, w: &OpenWindow) -> Option<bool> {
+        if self.fails() {
+            return Some(false);
+        }
+        if w.part == w.parts {
+            let (values, _) = self.world.members[0].values();
+            return Some(self.passes(&values));
+        }
+        let looks = w.parts / PARTS - 1;
+        decision::decided(&self.spec.run, &w.batches, looks.to_f64())
     }
 
     /// Metrics that are not known to `run.precision` yet, each with its relative half-width; None where no precision is
@@ -552,7 +637,7 @@ impl Run<'_, '_> {
             tenants.iter().for_each(|t| self.world.members[0].offer(*t, None, PROBE_DEPTH));
             self.warm_up(0.3)?;
             self.world.restart_window();
-            self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
+            self.probe()?;
             let window = self.world.members[0].machine.now - self.world.members[0].meters.window.start;
             let completed = |t: &TenantId| self.world.members[0].tenants[*t].tally.completed;
             tenants.iter().map(completed).sum::<u64>().to_f64() / window.as_secs() / tenants.len().to_f64()
@@ -570,6 +655,27 @@ impl Run<'_, '_> {
             most,
             max_evals: if load == Load::PeakLoss { 24 } else { 10 },
         })
+    }
+
+    /// Runs the requests that tell the capacity; where a precision is asked for, until the rate is known to it.
+    fn probe(&mut self) -> Result<(), String> {
+        let n = PROBE.min(self.spec.run.requests);
+        let Some(precision) = self.spec.run.precision.filter(|_| n >= SETTLING * FINE_REQUESTS) else {
+            return self.advance(n, 0.3, 0.35);
+        };
+        let start = self.world.members[0].run.completed_ever;
+        let mut done = Vec::new();
+        for i in 1..=SETTLING {
+            let so_far = self.world.members[0].run.completed_ever - start;
+            self.advance((n * i / SETTLING).saturating_sub(so_far), 0.3, 0.35)?;
+            let host = &self.world.members[0];
+            done.push((host.machine.now.0.to_f64(), (host.run.completed_ever - start).to_f64()));
+            let known = |s: Interval| s.high - s.low <= precision * (s.high + s.low);
+            if slope::slope(&done, CONFIDENCE).is_some_and(known) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Offers each of `tenants` `rate` packets per second.
@@ -596,8 +702,8 @@ impl Run<'_, '_> {
 
     /// Whether a rate passes. Packets by which the queues grow count as lost: in a longer run these packets would be
     /// lost, however deep the queues are.
-    fn passes(&self, o: &Outcome) -> bool {
-        let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
+    fn passes(&self, values: &Values) -> bool {
+        let get = |m| values.get(m).unwrap_or(f64::INFINITY);
         let growth = get(metric::OFFERED_MRPS) * (1.0 - get(metric::DROP_RATE)) - get(metric::THROUGHPUT_MRPS);
         let sustained = |most: f64| growth <= most * get(metric::THROUGHPUT_MRPS);
         match self.spec.run.load {
@@ -619,6 +725,28 @@ impl Run<'_, '_> {
         cannot_pass(run.load, run.loss, run.requests, host.lost(), host.meters.window.packets.1)
     }
 
+    /// Lets the queues settle at a new rate, for a quarter of a window. Where a precision is asked for, the queues have settled
+    /// once the packets in the host, over the later half of the time so far, are as many in its first as in its second part.
+    fn settle(&mut self, from: f64, to: f64) -> Result<(), String> {
+        self.phase = Phase::Search;
+        let n = self.spec.run.requests / 4;
+        if self.spec.run.precision.is_none() || n < SETTLING * FINE_REQUESTS {
+            return self.advance(n, from, to);
+        }
+        let start = self.world.members[0].run.completed_ever;
+        let mut inside = Vec::new();
+        for i in 0..SETTLING {
+            let done = self.world.members[0].run.completed_ever;
+            let at = |k: u64| from + (to - from) * k.to_f64() / SETTLING.to_f64();
+            self.advance((start + n * (i + 1) / SETTLING).saturating_sub(done), at(i), at(i + 1))?;
+            inside.push(self.world.members[0].packets_inside().to_f64());
+            if inside.len() >= FEWEST_SETTLING && steadiness::level(&inside[inside.len() / 2..]) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
@@ -629,18 +757,33 @@ impl Run<'_, '_> {
         }
         let warmed = self.world.clone();
         let mut at = 0;
-        let found = search::peak(&bracket, |rate| -> Result<(bool, Outcome), String> {
+        // The state at the end of the highest rate that passes, whose window goes on where it was decided early.
+        let mut best = None;
+        let mut found = search::peak(&bracket, |rate| -> Result<(bool, Outcome), String> {
             self.world = warmed.clone();
             self.offer_at(&tenants, rate);
             let part = |n: usize| 0.35 + 0.65 * n.to_f64() / bracket.max_evals.to_f64();
             let (from, to) = (part(at), part(at + 1));
             at += 1;
             self.world.restart_window();
-            self.phase = Phase::Search;
-            self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
-            let o = self.measure((from + to) / 2.0, to)?;
-            Ok((self.passes(&o), o))
+            self.settle(from, (from + to) / 2.0)?;
+            let mut window = self.open_window()?;
+            self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
+            let passes = self.verdict(&window).unwrap_or(false);
+            let measured = self.close_window(&window)?;
+            if passes && window.part < window.parts && !self.known(&window) {
+                best = Some((self.world.clone(), window));
+            } else if passes {
+                best = None;
+            }
+            Ok((passes, measured))
         })?;
+        let highest = found.evaluations.iter_mut().rfind(|e| Some(e.rate) == found.rate);
+        if let Some(((world, mut window), e)) = best.zip(highest) {
+            self.world = world;
+            self.continue_window(&mut window, 1.0, 1.0, Self::known)?;
+            e.measured = self.close_window(&window)?;
+        }
         let rows = found.evaluations.iter().map(|e| {
             let get = |m| json!(e.measured.values.get(m));
             let first = vec![
@@ -651,7 +794,10 @@ impl Run<'_, '_> {
                 json!(e.ok),
             ];
             let more = [metric::LOSS_RATE, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS, metric::RTT_MEAN_US];
-            first.into_iter().chain(more.map(get)).collect()
+            // A window of `x` us with `y` Mrps has their product.
+            let served =
+                e.measured.values.get(metric::THROUGHPUT_MRPS).map(|y| (y * e.measured.measured.as_ns() / 1e3).round());
+            first.into_iter().chain(more.map(get)).chain([json!(served)]).collect()
         });
         let columns = [
             ("rate_mrps", "Mrps"),
@@ -663,6 +809,7 @@ impl Run<'_, '_> {
             ("offered_gbps", "Gb/s"),
             ("achieved_gbps", "Gb/s"),
             ("rtt_mean_us", "us"),
+            ("measured_requests", "requests"),
         ];
         let searched = table(&columns, rows.collect());
         let best = found.evaluations.into_iter().rfind(|e| Some(e.rate) == found.rate);
@@ -679,6 +826,9 @@ impl Run<'_, '_> {
                 lives: None,
             },
         };
+        if let Some((rate, failed)) = found.rate.zip(found.failed) {
+            outcome.intervals.reach(&SEARCHED, failed / rate, &outcome.values);
+        }
         if found.rate.is_none() {
             outcome.values.set(metric::THROUGHPUT_MRPS, 0.0);
             outcome.values.set(metric::OFFERED_GBPS, 0.0);

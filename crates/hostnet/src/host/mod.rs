@@ -5,6 +5,7 @@ mod build;
 mod ccnic;
 mod client;
 pub mod control;
+mod decision;
 mod directed;
 mod directed_device;
 mod directed_place;

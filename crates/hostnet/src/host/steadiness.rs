@@ -44,6 +44,20 @@ fn drift(parts: &[f64]) -> Option<(f64, f64)> {
     (differs && a.max(b) > RARE).then_some((a, b))
 }
 
+/// Standard errors by which two means may differ where nothing has changed: a normal variable exceeds them once in twenty
+/// cases.
+const ERRORS: f64 = 1.96;
+
+/// Whether `samples` have one level: the means of their two halves differ by no more than chance explains.
+pub(super) fn level(samples: &[f64]) -> bool {
+    let (first, second) = samples.split_at(samples.len() / 2);
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len().to_f64();
+    let error = |x: &[f64]| {
+        x.iter().map(|v| (v - mean(x)).powi(2)).sum::<f64>() / (x.len().max(2) - 1).to_f64() / x.len().to_f64()
+    };
+    (mean(first) - mean(second)).abs() <= ERRORS * (error(first) + error(second)).sqrt()
+}
+
 impl Host {
     /// Begins the judgement of a window.
     pub(super) fn restart_trend(&mut self) {

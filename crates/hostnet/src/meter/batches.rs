@@ -1,6 +1,6 @@
 //! Batches of a measured window, from which the intervals of its metrics are estimated.
 
-use super::interval::{Cumulative, Interval, Intervals};
+use super::interval::{Cumulative, Interval, Intervals, CONFIDENCE};
 use super::percentile::{self, Distribution};
 use super::table::table;
 use super::{ColumnId, Group, Metric, MetricId, Statistic, Subject, Values, METRICS};
@@ -53,32 +53,44 @@ impl Batches {
 
     /// Interval of a percentile: the values at the ends of the interval of the share of the samples that are at most as
     /// large. None where `cell` is no percentile of a distribution.
-    fn of_percentile(&self, cell: Cell, value: f64) -> Option<Option<Interval>> {
+    fn of_percentile(&self, cell: Cell, value: f64, confidence: f64) -> Option<Option<Interval>> {
         let last = self.ends.last()?;
         let (i, share) = last.distributions.iter().enumerate().find_map(|(i, d)| {
             let share = d.share_of(cell).filter(|share| d.percentile(*share) == Some(value))?;
             Some((i, share))
         })?;
         let parts: Vec<_> = self.ends.iter().map(|e| &e.distributions[i]).collect();
-        Some(percentile::interval(&parts, share))
+        Some(percentile::interval(&parts, share, confidence))
     }
 
-    /// Interval of the number in `cell`, which `of` finds at the end of a batch.
-    fn interval(&self, cell: Cell, of: impl Fn(&BatchEnd) -> Option<f64>) -> Option<Interval> {
+    /// Interval, at `confidence`, of the number in `cell`, which `of` finds at the end of a batch.
+    fn interval(&self, cell: Cell, confidence: f64, of: impl Fn(&BatchEnd) -> Option<f64>) -> Option<Interval> {
         let declared = match cell {
             Cell::Metric(id) => id.declared(),
             Cell::Tenant(_, column) => column.declared(),
         };
-        if let Some(found) = self.ends.last().and_then(&of).and_then(|value| self.of_percentile(cell, value)) {
+        if let Some(found) =
+            self.ends.last().and_then(&of).and_then(|value| self.of_percentile(cell, value, confidence))
+        {
             return found;
         }
         let ends: Vec<_> = self.ends.iter().map(|e| Cumulative { length: e.length, value: of(e) }).collect();
-        declared.interval(&ends)
+        declared.interval(&ends, confidence)
+    }
+
+    /// Interval of a metric at `confidence`.
+    pub fn of_metric(&self, id: MetricId, confidence: f64) -> Option<Interval> {
+        self.interval(Cell::Metric(id), confidence, |e| e.values.get(id))
+    }
+
+    /// What `of` makes of every metric, and of the length of the window in microseconds, at the end of each batch.
+    pub fn series<T>(&self, of: impl Fn(&Values, f64) -> Option<T>) -> Vec<T> {
+        self.ends.iter().filter_map(|e| of(&e.values, e.length / 1e6)).collect()
     }
 
     /// Interval of each metric.
     pub fn intervals(&self) -> Intervals {
-        Intervals(MetricId::all().map(|id| self.interval(Cell::Metric(id), |e| e.values.get(id))).collect())
+        Intervals(MetricId::all().map(|id| self.of_metric(id, CONFIDENCE)).collect())
     }
 
     /// Metrics of which `wanted` are, or that lead a table of several runs when `wanted` is empty, whose interval has a larger
@@ -97,7 +109,7 @@ impl Batches {
             if constant || value == 0.0 || m.statistic == Statistic::Single {
                 return None;
             }
-            let found = self.interval(Cell::Metric(id), |e| e.values.get(id));
+            let found = self.of_metric(id, CONFIDENCE);
             let half = found.map_or(f64::INFINITY, |i| (i.high - i.low) / 2.0);
             let enough = half <= precision * value.abs() || m.unit == "fraction" && half <= precision;
             (!enough).then_some((id, half / value.abs()))
@@ -110,7 +122,7 @@ impl Batches {
         let rows = self.ends.last().and_then(|e| e.tenants["rows"].as_array()).map_or(0, Vec::len);
         let cell = |row: usize, column: ColumnId| {
             let of = |e: &BatchEnd| e.tenants["rows"][row][column.index()].as_f64();
-            let found = self.interval(Cell::Tenant(row, column), of)?;
+            let found = self.interval(Cell::Tenant(row, column), CONFIDENCE, of)?;
             Some(vec![json!(row), json!(column.declared().name), json!(found.low), json!(found.high)])
         };
         let cells = (0..rows).flat_map(|row| ColumnId::all().filter_map(move |column| cell(row, column)));

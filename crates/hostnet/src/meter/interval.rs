@@ -7,7 +7,7 @@
 //! shows that they depend on each other are merged in pairs (Law and Kelton, "Simulation Modeling and Analysis",
 //! sections 9.5.3 and 4.4).
 
-use super::{Group, Metric, Statistic, METRICS};
+use super::{Group, Metric, MetricId, Statistic, Values, METRICS};
 use crate::kernel::Int;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -46,9 +46,9 @@ struct Batch {
     deviation: f64,
 }
 
-/// Interval of the last of `values`, a metric whose values are of kind `statistic`. None where the metric has no value,
-/// is a largest or smallest value, has too few batches, or counts what has happened in too few of them.
-pub fn interval(statistic: Statistic, values: &[Cumulative]) -> Option<Interval> {
+/// Interval, at `confidence`, of the last of `values`, a metric whose values are of kind `statistic`. None where the metric has
+/// no value, is a largest or smallest value, has too few batches, or counts what has happened in too few of them.
+pub fn interval(statistic: Statistic, values: &[Cumulative], confidence: f64) -> Option<Interval> {
     let last = values.last()?;
     let value = last.value?;
     let rate = match statistic {
@@ -80,15 +80,15 @@ pub fn interval(statistic: Statistic, values: &[Cumulative]) -> Option<Interval>
     let r = autocorrelation(&batches);
     let excess = if dependent(&batches) { (1.0 + r) / (1.0 - r) } else { 1.0 };
     let error = (squares * excess * n / (n - 1.0)).sqrt();
-    let half = student(n - 1.0)? * error;
+    let half = student(n - 1.0, confidence)? * error;
     let half = if statistic == Statistic::Total { half } else { half / last.length };
     Some(Interval { low: value - half, high: value + half })
 }
 
-/// Two-sided quantile, at [`CONFIDENCE`], of Student's t distribution with `freedom` degrees of freedom: the half-width of the
+/// Two-sided quantile, at `confidence`, of Student's t distribution with `freedom` degrees of freedom: the half-width of the
 /// interval of a mean of `freedom + 1` independent values, in standard errors. None unless `freedom` is above 0.
-pub fn student(freedom: f64) -> Option<f64> {
-    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+pub fn student(freedom: f64, confidence: f64) -> Option<f64> {
+    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.5 + confidence / 2.0))
 }
 
 fn merged(pair: &[Batch]) -> Batch {
@@ -120,14 +120,26 @@ impl Default for Intervals {
     }
 }
 
+impl Intervals {
+    /// Widens the intervals of `metrics` up to `times` their `values`: a search knows only that what it looks for lies below
+    /// the lowest rate that failed, which is that much higher.
+    pub fn reach(&mut self, metrics: &[MetricId], times: f64, values: &Values) {
+        for id in metrics {
+            let Some(value) = values.get(*id) else { continue };
+            let own = self.0[id.index()].unwrap_or(Interval { low: value, high: value });
+            self.0[id.index()] = Some(Interval { low: own.low, high: own.high.max(value * times) });
+        }
+    }
+}
+
 impl Metric {
-    /// Interval of the metric, whose values at the ends of batches are `values`.
-    pub fn interval(&self, values: &[Cumulative]) -> Option<Interval> {
+    /// Interval of the metric at `confidence`, whose values at the ends of batches are `values`.
+    pub fn interval(&self, values: &[Cumulative], confidence: f64) -> Option<Interval> {
         let constant = matches!(self.group, Group::Constants | Group::Simulation);
         if constant || self.unit.is_empty() {
             return None;
         }
-        interval(self.statistic, values)
+        interval(self.statistic, values, confidence)
     }
 }
 
@@ -136,6 +148,10 @@ mod tests {
     use super::*;
     use crate::kernel::RandomStream;
     use rand::Rng;
+
+    fn of(statistic: Statistic, values: &[Cumulative]) -> Option<Interval> {
+        interval(statistic, values, CONFIDENCE)
+    }
 
     fn cumulative(x: &[f64]) -> Vec<Cumulative> {
         let mut sum = 0.0;
@@ -151,7 +167,7 @@ mod tests {
     /// t = 2.364624 (table of Student's t), after the trend is removed by their order: 5, 1, 8, 2, 7, 3, 6, 4.
     #[test]
     fn the_interval_of_a_mean_is_student_s() {
-        let found = interval(Statistic::Mean, &cumulative(&[5.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0])).expect("batches");
+        let found = of(Statistic::Mean, &cumulative(&[5.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0])).expect("batches");
         let half = 2.364_624 * (6.0f64 / 8.0).sqrt();
         assert!((found.low - (4.5 - half)).abs() < 1e-5 && (found.high - (4.5 + half)).abs() < 1e-5, "{found:?}");
     }
@@ -165,8 +181,8 @@ mod tests {
             sum += x;
             Cumulative { length: (i + 1).to_f64(), value: Some(sum) }
         };
-        let total = interval(Statistic::Total, &x.iter().enumerate().map(total).collect::<Vec<_>>()).expect("batches");
-        let mean = interval(Statistic::Mean, &cumulative(&x)).expect("batches");
+        let total = of(Statistic::Total, &x.iter().enumerate().map(total).collect::<Vec<_>>()).expect("batches");
+        let mean = of(Statistic::Mean, &cumulative(&x)).expect("batches");
         assert!((total.low - 8.0 * mean.low).abs() < 1e-9 && (total.high - 8.0 * mean.high).abs() < 1e-9);
     }
 
@@ -180,7 +196,7 @@ mod tests {
         for _ in 0..1000 {
             let x: Vec<f64> = (0..16).map(|_| 10.0 + normal()).collect();
             let holds = |i: Interval, x: f64| u32::from(i.low <= x && x <= i.high);
-            of_mean += holds(interval(Statistic::Mean, &cumulative(&x)).expect("batches"), 10.0);
+            of_mean += holds(of(Statistic::Mean, &cumulative(&x)).expect("batches"), 10.0);
             let mut state = normal() / 0.75f64.sqrt();
             let chain: Vec<f64> = (0..16 * 20)
                 .map(|_| {
@@ -189,7 +205,7 @@ mod tests {
                 })
                 .collect();
             let chain: Vec<f64> = chain.chunks(20).map(|c| c.iter().sum::<f64>() / 20.0).collect();
-            of_chain += holds(interval(Statistic::Mean, &cumulative(&chain)).expect("batches"), 10.0);
+            of_chain += holds(of(Statistic::Mean, &cumulative(&chain)).expect("batches"), 10.0);
             let (mut a, mut b) = (0.0, 0.0);
             let ratio: Vec<Cumulative> = (1..=16)
                 .map(|k| {
@@ -198,7 +214,7 @@ mod tests {
                     Cumulative { length: k.to_f64(), value: Some(a / b) }
                 })
                 .collect();
-            of_ratio += holds(interval(Statistic::Mean, &ratio).expect("batches"), 2.0);
+            of_ratio += holds(of(Statistic::Mean, &ratio).expect("batches"), 2.0);
         }
         for (what, times) in [("mean", of_mean), ("chain", of_chain), ("ratio", of_ratio)] {
             assert!((922..=978).contains(&times), "{what}: {times} of 1000");
@@ -209,26 +225,26 @@ mod tests {
     #[test]
     fn half_widths_are_those_of_student_s_table() {
         for (freedom, t) in [(1.0, 12.7062), (10.0, 2.2281), (30.0, 2.0423)] {
-            assert!((student(freedom).expect("above 0") - t).abs() < 1e-4);
+            assert!((student(freedom, CONFIDENCE).expect("above 0") - t).abs() < 1e-4);
         }
-        assert_eq!(student(0.0), None);
+        assert_eq!(student(0.0, CONFIDENCE), None);
     }
 
     #[test]
     fn a_maximum_and_a_short_window_have_no_interval() {
         let x = cumulative(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
-        assert_eq!(interval(Statistic::Single, &x), None);
-        assert_eq!(interval(Statistic::Mean, &x[..5]), None);
-        assert_eq!(interval(Statistic::Mean, &[]), None);
+        assert_eq!(of(Statistic::Single, &x), None);
+        assert_eq!(of(Statistic::Mean, &x[..5]), None);
+        assert_eq!(of(Statistic::Mean, &[]), None);
     }
 
     /// Of a count of eight batches, three in which something has happened are too few, and four are enough.
     #[test]
     fn rare_events_have_no_interval() {
         let x = [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0];
-        assert_eq!(interval(Statistic::Mean, &cumulative(&x)), None);
-        assert_eq!(interval(Statistic::Mean, &cumulative(&[0.0; 8])), None);
-        assert!(interval(Statistic::Mean, &cumulative(&x.map(|v| if v > 0.0 { v } else { 0.5 }))).is_some());
+        assert_eq!(of(Statistic::Mean, &cumulative(&x)), None);
+        assert_eq!(of(Statistic::Mean, &cumulative(&[0.0; 8])), None);
+        assert!(of(Statistic::Mean, &cumulative(&x.map(|v| if v > 0.0 { v } else { 0.5 }))).is_some());
     }
 
     /// A metric that appears late has batches from there on, of which the first covers the time before.
@@ -236,7 +252,7 @@ mod tests {
     fn a_value_that_is_missing_at_first_joins_the_first_batch_that_has_one() {
         let mut x = cumulative(&[5.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0]);
         x[0].value = None;
-        let found = interval(Statistic::Mean, &x).expect("batches");
+        let found = of(Statistic::Mean, &x).expect("batches");
         assert!(found.low < 4.5 && 4.5 < found.high);
     }
 }

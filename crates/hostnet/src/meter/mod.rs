@@ -22,6 +22,7 @@ pub mod interval;
 pub mod life;
 pub mod metric;
 pub mod percentile;
+pub mod slope;
 pub mod table;
 pub mod tenant_column;
 
@@ -46,6 +47,11 @@ impl MetricId {
     /// Every metric, in the order of [`METRICS`].
     pub fn all() -> impl Iterator<Item = MetricId> {
         (0..METRICS.len()).map(|i| MetricId(i.to_u16()))
+    }
+
+    /// Place of the metric in [`METRICS`].
+    pub fn index(self) -> usize {
+        usize::from(self.0)
     }
 
     /// The declaration of the metric.

@@ -9,9 +9,7 @@ use super::interval::{interval as of_mean, Cumulative, Interval};
 use super::Statistic;
 use crate::kernel::Int;
 use hdrhistogram::Histogram;
-
-/// Standard normal quantile at 0.975.
-const NORMAL: f64 = 1.959_964;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Fewest samples beyond a percentile from which its interval is estimated.
 const FEWEST_BEYOND: f64 = 10.0;
@@ -63,9 +61,9 @@ impl Distribution {
     }
 }
 
-/// Interval of the percentile at `share` of a distribution, whose states at the ends of the batches are `parts`. None where
-/// the samples are too few for an upper end, or too few lie beyond the percentile.
-pub fn interval(parts: &[&Distribution], share: f64) -> Option<Interval> {
+/// Interval, at `confidence`, of the percentile at `share` of a distribution, whose states at the ends of the batches are
+/// `parts`. None where the samples are too few for an upper end, or too few lie beyond the percentile.
+pub fn interval(parts: &[&Distribution], share: f64, confidence: f64) -> Option<Interval> {
     let last = *parts.last()?;
     let value = last.percentile(share)?;
     if share.min(1.0 - share) * last.samples().to_f64() < FEWEST_BEYOND {
@@ -76,8 +74,9 @@ pub fn interval(parts: &[&Distribution], share: f64) -> Option<Interval> {
         Cumulative { length: n, value: (n > 0.0).then(|| d.up_to(value).to_f64() / n) }
     };
     let shares: Vec<_> = parts.iter().map(seen).collect();
-    let batches = of_mean(Statistic::Mean, &shares)?;
-    let binomial = NORMAL * (share * (1.0 - share) / last.samples().to_f64()).sqrt();
+    let batches = of_mean(Statistic::Mean, &shares, confidence)?;
+    let normal = Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
+    let binomial = normal * (share * (1.0 - share) / last.samples().to_f64()).sqrt();
     let half = binomial.max((batches.high - batches.low) / 2.0);
     if share + half >= 1.0 {
         return None;
@@ -89,6 +88,7 @@ pub fn interval(parts: &[&Distribution], share: f64) -> Option<Interval> {
 mod tests {
     use super::*;
     use crate::kernel::RandomStream;
+    use crate::meter::interval::CONFIDENCE;
     use crate::meter::metric;
     use rand::Rng;
 
@@ -110,7 +110,7 @@ mod tests {
             }
             let ends: Vec<&Distribution> = ends.iter().collect();
             for (i, share) in [0.5, 0.99].into_iter().enumerate() {
-                let found = interval(&ends, share).expect("enough samples");
+                let found = interval(&ends, share, CONFIDENCE).expect("enough samples");
                 held[i] += u32::from(found.low <= share * 1e6 && share * 1e6 <= found.high);
             }
         }
@@ -129,6 +129,6 @@ mod tests {
             }
         }
         let ends: Vec<&Distribution> = ends.iter().collect();
-        assert_eq!(interval(&ends, 0.999), None);
+        assert_eq!(interval(&ends, 0.999, CONFIDENCE), None);
     }
 }
