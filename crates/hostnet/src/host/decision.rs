@@ -34,12 +34,12 @@ pub(super) fn decided(run: &RunSpec, batches: &Batches, looks: f64) -> Option<bo
     // Errors count on either side of an interval.
     let confidence = 1.0 - 2.0 * WRONG / (looks * LIMITS);
     let course = batches.series(|v, length| Some(packets(v)?.over(length)));
-    let rise = |of: fn(Packets) -> (f64, f64)| {
+    let rise = |of: fn(PacketCounts) -> (f64, f64)| {
         let points: Vec<_> = course.iter().map(|p| of(*p)).collect();
         slope::slope(&points, confidence)
     };
     let lost = |most| side(rise(|p| (p.offered, p.lost)), most);
-    let grows = |most: f64, of: fn(Packets) -> (f64, f64)| {
+    let grows = |most: f64, of: fn(PacketCounts) -> (f64, f64)| {
         let grown = course.last().map_or(0.0, |p| of(*p).1);
         side(rise(of), most).filter(|passes| *passes || grown > most * run.requests.to_f64())
     };
@@ -66,22 +66,22 @@ pub(super) fn decided(run: &RunSpec, batches: &Batches, looks: f64) -> Option<bo
 
 /// Packets per unit of time.
 #[derive(Clone, Copy)]
-struct Packets {
+struct PacketCounts {
     offered: f64,
     lost: f64,
     served: f64,
 }
 
-impl Packets {
+impl PacketCounts {
     /// Packets of a time of `length`.
-    fn over(self, length: f64) -> Packets {
-        Packets { offered: self.offered * length, lost: self.lost * length, served: self.served * length }
+    fn over(self, length: f64) -> PacketCounts {
+        PacketCounts { offered: self.offered * length, lost: self.lost * length, served: self.served * length }
     }
 }
 
-fn packets(v: &Values) -> Option<Packets> {
+fn packets(v: &Values) -> Option<PacketCounts> {
     let offered = v.get(metric::OFFERED_MRPS)?;
-    Some(Packets { offered, lost: offered * v.get(metric::DROP_RATE)?, served: v.get(metric::THROUGHPUT_MRPS)? })
+    Some(PacketCounts { offered, lost: offered * v.get(metric::DROP_RATE)?, served: v.get(metric::THROUGHPUT_MRPS)? })
 }
 
 /// Whether the interval lies at or below `limit`; None where it lies on both sides, or is not known.
