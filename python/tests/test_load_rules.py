@@ -119,6 +119,17 @@ def test_a_peak_on_a_grid_of_even_gaps_is_the_last_step_that_the_cores_carry(cor
     assert (found.table("search")["measured_requests"].min() < 30_000) == bool(more)
 
 
+def test_a_window_in_which_queues_grow_does_not_end_before_they_are_full():
+    """At 1.2 Mrps, one core of about 1 Mrps fills a ring of 2048 after some 10,000 packets, more than an eighth of the window.
+    What exceeds its rate is lost, but for what the ring takes, of which the warm-up has filled a part."""
+    text = QUEUE.format(run=f'load = "fixed"{PRECISE}', arrivals="poisson", cores=1, requests=40_000)
+    found = hostnet.run(Scenario(tomllib.loads(text)).with_({"traffic.rate": "1.2 Mrps"}), quiet=True)
+    offered = found["offered_mrps"] * found.measure_us
+    excess = 1 - 1 / (found["offered_mrps"] * found["service_mean_us"])
+    assert excess - 2048 / offered - 0.01 < found["drop_rate"] < excess + 0.01
+    assert offered > 40_000, "a whole window"
+
+
 # ---- the rules of Sweeper's studies ------------------------------------------------------------------------------
 
 

@@ -577,9 +577,11 @@ impl Run<'_, '_> {
         Ok(outcome)
     }
 
-    /// Whether the metrics are known to `run.precision`.
+    /// Whether the metrics are known to `run.precision`. While queues grow none is: a queue that is not full yet loses nothing.
     fn known(&self, w: &OpenWindow) -> bool {
-        self.unknown(&w.batches).is_some_and(|left| left.is_empty())
+        let host = &self.world.members[0];
+        let offered = host.packets_offered() - host.meters.window.packets.0;
+        host.queues_grew(offered).is_none() && self.unknown(&w.batches).is_some_and(|left| left.is_empty())
     }
 
     /// Whether the rate of a search passes, as soon as that is clear or the window is complete; None before.

@@ -72,6 +72,13 @@ impl Host {
         }
     }
 
+    /// Packets by which queues grew in the window, in which `offered` packets came; None where they are steady.
+    pub(super) fn queues_grew(&self, offered: u64) -> Option<f64> {
+        let inside = self.packets_inside();
+        let more = inside.saturating_sub(self.meters.window.trend.inside).to_f64();
+        (more > GROWTH * offered.to_f64() && more > DEVIATIONS * inside.to_f64().sqrt()).then_some(more)
+    }
+
     /// Sentences about what was not steady in the window, in which `offered` packets came.
     pub(super) fn warnings(&self, offered: u64) -> Vec<String> {
         let trend = &self.meters.window.trend;
@@ -96,9 +103,7 @@ impl Host {
                  {remedy}"
             ));
         }
-        let inside = self.packets_inside();
-        let more = inside.saturating_sub(trend.inside).to_f64();
-        if more > GROWTH * offered.to_f64() && more > DEVIATIONS * inside.to_f64().sqrt() {
+        if let Some(more) = self.queues_grew(offered) {
             said.push(format!(
                 "queues grew by {more} packets in the measured window, {:.1} % of those offered: the host carries less than it is \
                  offered, and latencies depend on the length of the run",
