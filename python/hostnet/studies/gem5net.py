@@ -242,12 +242,18 @@ def overload(peak: float, rate: float, size: int | None) -> int:
 def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "") -> Grid:
     """`app` at the rate beyond the knee of `like`, which is itself unless said.
 
-    At that rate bursts are longer, and a core serves more packets than at its knee. The remaining excess, which fills
-    the buffers, is assumed to be at least a quarter of the step.
+    A core may serve any rate below the first that failed, which is a step above the peak. Rates on the grid are therefore a step
+    further, and exceed what is served by one step at least, which fills the buffers.
     """
     peak = peak_of(rows, app=like or app, packet_bytes=size)
     rate = beyond(peak, size, quick)
-    requests = overload(rate - (rate - peak) / 4, rate, size)
+    if size is None:
+        served = rate - (rate - peak) / 4  # no grid; assumed
+    else:
+        served = peak + STEP[size]
+        if (rate + STEP[size]) * 8 * (size + 20) <= LINK:
+            rate += STEP[size]
+    requests = overload(served, rate, size)
     return GEM5 * APP(app) * FRAMES(size) * INTERVAL * fixed(rate, requests, "knee")
 
 
