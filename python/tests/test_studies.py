@@ -400,3 +400,13 @@ def test_rates_beyond_a_knee_are_on_the_authors_grid_and_within_the_link(quick):
             rate = gem5net.beyond(share * most, size, quick)
             assert rate <= most and rate % gem5net.STEP[size] == 0
             assert rate > share * most or rate + gem5net.STEP[size] > most
+
+
+def test_a_bandwidth_test_without_dca_outlasts_the_filling_of_both_rings():
+    """A receive and a transmit ring of 1,024 packets each are at most the 1 % that a test may lose (release: testpmd's rings)."""
+    points = studies.get("gem5net", "fig14").points(False)
+    frames = [p for p in points if p.columns["app"] in gem5net.FORWARDERS]
+    assert {p.columns["dca"] for p in frames} == {"on", "off"}
+    for p in frames:
+        rings = (1024 + 1024) / p.changes["run.requests"]
+        assert (rings <= 0.01) == (p.columns["dca"] == "off")
