@@ -83,7 +83,7 @@ impl Batches {
         self.interval(Cell::Metric(id), confidence, |e| e.values.get(id))
     }
 
-    /// What `of` makes of every metric, and of the length of the window in microseconds, at the end of each batch.
+    /// Results of `of` at the end of each batch; it is given every metric and the length of the window in microseconds.
     pub fn series<T>(&self, of: impl Fn(&Values, f64) -> Option<T>) -> Vec<T> {
         self.ends.iter().filter_map(|e| of(&e.values, e.length / 1e6)).collect()
     }
