@@ -24,7 +24,7 @@ platform = "sim24"
 pipeline = "in_order"
 
 [override.queue_pair]
-send_completions = false
+quirks.send_completions = false
 
 [placement]
 policy = "ideal"

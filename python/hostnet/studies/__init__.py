@@ -108,6 +108,8 @@ class Study:
     shortened: bool = True
     # Half-width of the 95 % intervals at which a point's measurement ends (`run.precision`); 0 for all requests of a point.
     precision: float = PRECISION
+    # Whether the windows of a search end early, too, which a precision asked for by the user brings.
+    searches: bool = False
     # Metrics of which derived columns are made, and which therefore decide with those that the study shows.
     made_of: tuple[str, ...] = ()
     # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
@@ -425,7 +427,7 @@ def run(
     The measurement of a point ends when the 95 % intervals of its leading metrics are as narrow as ``precision``, such as
     0.02 (the study's own by default, 2 %), and at the latest after the study's number of requests; at 0 it has them all."""
     if precision is not None:
-        study = dataclasses.replace(study, precision=precision)
+        study = dataclasses.replace(study, precision=precision, searches=True)
     _check(study, quick)
     points, missing = _built(study.points(quick))
     if not points:
@@ -525,16 +527,18 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
 
 def _precisely(scenario: Scenario, study: Study) -> Scenario:
     """The scenario, measured until the leading metrics that the study shows are known to its precision. A window that is
-    looked at as a whole stays whole: its course over time, counts of it, and bursts."""
+    looked at as a whole stays whole: its course over time, counts of it, and bursts. So do the windows of a search, unless the
+    user asked for a precision."""
     resolved = scenario.to_dict()
-    run = resolved.get("run", {})
+    run, traffic = (table if isinstance(table := resolved.get(name), dict) else {} for name in ("run", "traffic"))
     info = metric_info()
     course = any(run.get(key) is not None for key in ("timeline", "trace"))
-    bursts = (resolved.get("traffic") or {}).get("arrivals") == "burst"
+    bursts = traffic.get("arrivals") == "burst"
     counts = any(
         m in info and (info[m]["statistic"] == "total" or info[m]["group"] == _OF_THE_RUN) for m in study.metrics
     )
-    if not study.precision or run.get("load") == "none" or course or bursts or counts:
+    searches = str(run.get("load")).startswith("peak") and not study.searches
+    if not study.precision or run.get("load") == "none" or searches or course or bursts or counts:
         return scenario
     shown = [m for m in study.metrics if m in info and info[m]["sweep"] and info[m]["statistic"] == "mean"]
     return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
