@@ -246,9 +246,6 @@ impl Host {
         v.set(metric::ACHIEVED_GBPS, rtt.bytes.to_f64() * 8.0 / us / 1e3);
         v.set(metric::RTT_MEAN_US, rtt.mean_ns() / 1e3);
         v.set(metric::RTT_SD_US, rtt.sd_ns() / 1e3);
-        for (name, q) in RTT_PERCENTILES {
-            v.set(name, rtt.histogram.value_at_quantile(q).to_f64() / 1e3);
-        }
     }
 
     /// Round-trip times of the packets of all generators in the window; None without a generator.

@@ -18,7 +18,7 @@ use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
 use crate::memory::dram::request_trace::{RequestTrace, RequestTraceFormat};
-use crate::meter::batches::{Batches, Reading};
+use crate::meter::batches::Batches;
 use crate::meter::interval::{Interval, Intervals, CONFIDENCE};
 use crate::meter::table::table;
 use crate::meter::{metric, slope, MetricId, Values};
@@ -550,11 +550,9 @@ impl Run<'_, '_> {
             if !by_time && w.part % sampled == 0 {
                 self.world.members[0].sample();
             }
-            let host = &self.world.members[0];
-            let (mut values, tenants) = host.values();
-            self.world.client_metrics(&mut values);
-            let length = host.machine.now - host.meters.window.start;
-            w.batches.add(Reading { length, values, tenants, distributions: host.distributions() });
+            let mut reading = self.world.members[0].reading();
+            self.world.client_metrics(&mut reading.values);
+            w.batches.add(reading);
             if self.fails() || w.part % PARTS == 0 && enough(self, w) {
                 break;
             }
@@ -590,8 +588,7 @@ impl Run<'_, '_> {
             return Some(false);
         }
         if w.part == w.parts {
-            let (values, _) = self.world.members[0].values();
-            return Some(self.passes(&values));
+            return Some(self.passes(&self.world.members[0].reading().values));
         }
         let looks = w.parts / PARTS - 1;
         decision::decided(&self.spec.run, &w.batches, looks.to_f64())

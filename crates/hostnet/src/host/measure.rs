@@ -12,7 +12,7 @@ use crate::device::iio::Iio;
 use crate::kernel::{Clock, Int, TenantId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
-use crate::meter::batches::Cell;
+use crate::meter::batches::{Cell, Reading};
 use crate::meter::drops::{DropCause, DropLedger, Loss};
 use crate::meter::interval::Intervals;
 use crate::meter::percentile::Distribution;
@@ -23,6 +23,10 @@ use crate::stack::tcp::Network;
 use crate::stack::{Role, Software, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
+
+/// Position, among the distributions of a host, of the latencies of requests and of those of DRAM.
+const LATENCIES: usize = 0;
+const DRAM_LATENCIES: usize = 1;
 
 /// State of one measurement window of simulated time.
 #[derive(Clone)]
@@ -141,9 +145,11 @@ impl Host {
         self.add_to_trend(completed - done0, moved - moved0);
     }
 
-    /// Metrics of the window up to now, and its table of tenants.
-    pub(super) fn values(&self) -> (Values, Value) {
+    /// Numbers of the window up to now.
+    pub(super) fn reading(&self) -> Reading {
+        let distributions = self.distributions();
         let mut v = statics(&self.spec);
+        distributions.iter().for_each(|d| d.set_percentiles(&mut v));
         let rows = self.row_counts();
         let (w, y) = (&self.meters.window, &self.total());
         let span = self.machine.now - w.start;
@@ -173,16 +179,7 @@ impl Host {
             }
         }
         if !y.latency_ns.is_empty() {
-            v.set(metric::LAT_MEAN_US, y.latency_ns.mean() / 1e3);
-            let quantiles = [
-                (metric::LAT_P50_US, 0.5),
-                (metric::LAT_P90_US, 0.9),
-                (metric::LAT_P99_US, 0.99),
-                (metric::LAT_P999_US, 0.999),
-            ];
-            for (name, q) in quantiles {
-                v.set(name, y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
-            }
+            v.set(metric::LAT_MEAN_US, distributions[LATENCIES].mean() / 1e3);
             v.set(metric::LAT_MAX_US, y.latency_ns.max().to_f64() / 1e3);
         }
         let classes = [
@@ -223,9 +220,7 @@ impl Host {
             v.set(metric::SWEEP_MESSAGES_PER_REQ, per(m.sweep_messages));
         }
         if !m.dram_ps.is_empty() {
-            v.set(metric::DRAM_LAT_AVG_NS, m.dram_ps.mean() / 1e3);
-            v.set(metric::DRAM_LAT_P50_NS, m.dram_ps.value_at_quantile(0.5).to_f64() / 1e3);
-            v.set(metric::DRAM_LAT_P99_NS, m.dram_ps.value_at_quantile(0.99).to_f64() / 1e3);
+            v.set(metric::DRAM_LAT_AVG_NS, distributions[DRAM_LATENCIES].mean() / 1e3);
         }
         if rows.1 > w.dram_rows.1 {
             let hits = (rows.0 - w.dram_rows.0).to_f64();
@@ -253,14 +248,14 @@ impl Host {
         self.uncore(&mut v);
         self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
         self.ring_metrics(&mut v);
-        let tenants = self.tenant_table();
+        let tenants = self.tenant_table(&distributions);
         v.set_aliases(&tenants);
-        (v, tenants)
+        Reading { length: span, values: v, tenants, distributions }
     }
 
     /// Result of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
-        let (mut values, tenants) = self.values();
+        let Reading { mut values, tenants, .. } = self.reading();
         self.predict(&mut values);
         let mut tables = self.tables();
         tables.insert("tenants".into(), tenants);
@@ -279,35 +274,42 @@ impl Host {
         }
     }
 
-    /// Distributions of the window up to now, of which metrics are percentiles.
-    pub(super) fn distributions(&self) -> Vec<Distribution> {
+    /// Distributions of the window up to now, of which metrics are percentiles. The first two are [`LATENCIES`] and
+    /// [`DRAM_LATENCIES`].
+    fn distributions(&self) -> Vec<Distribution> {
         let latencies = [
             (metric::LAT_P50_US, 0.5),
             (metric::LAT_P90_US, 0.9),
             (metric::LAT_P99_US, 0.99),
             (metric::LAT_P999_US, 0.999),
         ];
-        let of_metrics = |named: &[(MetricId, f64)]| named.iter().map(|(id, q)| (Cell::Metric(*id), *q)).collect();
-        let mut found = vec![
-            Distribution::new(&self.total().latency_ns, 1e3, of_metrics(&latencies)),
-            Distribution::new(
-                &self.machine.mem.stats.dram_ps,
-                1e3,
-                of_metrics(&[(metric::DRAM_LAT_P50_NS, 0.5), (metric::DRAM_LAT_P99_NS, 0.99)]),
-            ),
-        ];
-        if let Some(rtt) = self.round_trips() {
-            found.push(Distribution::new(&rtt.histogram, 1e3, of_metrics(&RTT_PERCENTILES)));
-        }
+        let of_metrics =
+            |named: &[(MetricId, f64)]| named.iter().map(|(id, q)| (Cell::Metric(*id), *q)).collect::<Vec<_>>();
         let columns = [
             (tenant_column::LAT_P50_US, 0.5),
             (tenant_column::LAT_P90_US, 0.9),
             (tenant_column::LAT_P99_US, 0.99),
             (tenant_column::LAT_P999_US, 0.999),
         ];
-        for t in self.spec.tenant_ids() {
-            let cells = columns.map(|(column, q)| (Cell::Tenant(t.index(), column), q)).to_vec();
-            found.push(Distribution::new(&self.tenants[t].tally.latency_ns, 1e3, cells));
+        let of_tenant = |t: TenantId| columns.map(|(column, q)| (Cell::Tenant(t.index(), column), q));
+        let mut of_host = of_metrics(&latencies);
+        let tenants: Vec<TenantId> = self.spec.tenant_ids().collect();
+        // An only tenant's latencies are the host's.
+        let several = tenants.len() > 1;
+        if !several {
+            of_host.extend(tenants.iter().flat_map(|t| of_tenant(*t)));
+        }
+        let of_dram = of_metrics(&[(metric::DRAM_LAT_P50_NS, 0.5), (metric::DRAM_LAT_P99_NS, 0.99)]);
+        let mut found = vec![
+            Distribution::new(&self.total().latency_ns, 1e3, of_host),
+            Distribution::new(&self.machine.mem.stats.dram_ps, 1e3, of_dram),
+        ];
+        if let Some(rtt) = self.round_trips() {
+            found.push(Distribution::new(&rtt.histogram, 1e3, of_metrics(&RTT_PERCENTILES)));
+        }
+        if several {
+            let of = |t: TenantId| Distribution::new(&self.tenants[t].tally.latency_ns, 1e3, of_tenant(t).to_vec());
+            found.extend(tenants.into_iter().map(of));
         }
         found
     }

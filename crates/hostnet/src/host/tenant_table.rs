@@ -4,8 +4,10 @@ use super::{CoreSlot, Host};
 use crate::config::scenario::StackSpec;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
+use crate::meter::batches::Cell;
+use crate::meter::percentile::Distribution;
 use crate::meter::table::table;
-use crate::meter::TENANT_COLUMNS;
+use crate::meter::{tenant_column, TENANT_COLUMNS};
 use crate::stack::tcp::Network;
 use crate::stack::{Role, Software};
 use serde_json::{json, Value};
@@ -26,7 +28,7 @@ impl Host {
     }
 
     /// Table with one row for each tenant.
-    pub(super) fn tenant_table(&self) -> Value {
+    pub(super) fn tenant_table(&self, distributions: &[Distribution]) -> Value {
         let window = self.machine.now - self.meters.window.start;
         let us = window.0.max(1).to_f64() / 1e6;
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
@@ -41,10 +43,18 @@ impl Host {
             let network = state.roles.get::<Network>().map(|n| n.delivered_in_window(&self.cores));
             let bytes = served.map(|_| y.wire_bytes).or(network);
             let rate = |n: Option<u64>| n.map(|n| n.to_f64() / offered.unwrap_or(0).max(1).to_f64());
-            // Latencies of the tenant's requests, and how many of their units are a microsecond.
-            let of_role = state.roles.iter().find_map(Role::latency).map(|h| (h, 1e6));
-            let latencies = of_role.or_else(|| (!y.latency_ns.is_empty()).then_some((&y.latency_ns, 1e3)));
-            let latency = |q: f64| latencies.map(|(h, us)| h.value_at_quantile(q).to_f64() / us);
+            // Latencies of the tenant's requests in picoseconds where a role measures them, and in nanoseconds otherwise.
+            let of_role = state.roles.iter().find_map(Role::latency);
+            let percentile = |column| Cell::Tenant(t.index(), column);
+            let latency = |column, q| match of_role {
+                Some(h) => Some(h.value_at_quantile(q).to_f64() / 1e6),
+                None => distributions.iter().find_map(|d| d.percentile(d.share_of(percentile(column))?)),
+            };
+            let measured = distributions.iter().find(|d| d.share_of(percentile(tenant_column::LAT_P50_US)).is_some());
+            let mean = match of_role {
+                Some(h) => Some(h.mean() / 1e6),
+                None => measured.filter(|_| !y.latency_ns.is_empty()).map(|d| d.mean() / 1e3),
+            };
             let own = |c: &CoreSlot| c.tenant == t && u32::from(c.local) < spec.cores;
             let cores: Vec<ThreadId> =
                 self.cores.enumerate().filter(|(_, c)| own(c)).map(|(thread, _)| thread).collect();
@@ -68,11 +78,11 @@ impl Host {
                         .filter(|_| state.roles.iter().all(|r| r.ended().is_none()))
                         .map(|n| n.saturating_sub(y.completed))
                 )),
-                json!(latencies.map(|(h, us)| h.mean() / us)),
-                json!(latency(0.5)),
-                json!(latency(0.9)),
-                json!(latency(0.99)),
-                json!(latency(0.999)),
+                json!(mean),
+                json!(latency(tenant_column::LAT_P50_US, 0.5)),
+                json!(latency(tenant_column::LAT_P90_US, 0.9)),
+                json!(latency(tenant_column::LAT_P99_US, 0.99)),
+                json!(latency(tenant_column::LAT_P999_US, 0.999)),
                 json!((y.services > 0).then(|| y.service_us())),
                 json!(self.busy_share(t)),
                 json!((instructions > 0).then(|| cycles / instructions.to_f64())),

@@ -6,7 +6,7 @@
 
 use super::batches::Cell;
 use super::interval::{interval as of_mean, Cumulative, Interval};
-use super::Statistic;
+use super::{Statistic, Values};
 use crate::kernel::Int;
 use hdrhistogram::Histogram;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -20,18 +20,39 @@ pub struct Distribution {
     /// Smallest and largest value of each bin, in the unit of the percentiles, and the number of values up to that bin.
     bins: Vec<(f64, f64, u64)>,
     percentiles: Vec<(Cell, f64)>,
+    /// Mean in the unit of the values, as [`Histogram::mean`] computes it; 0 without values.
+    mean: f64,
 }
 
 impl Distribution {
     /// The distribution in `h`, of whose values `scale` make the unit of the percentiles.
     pub fn new(h: &Histogram<u64>, scale: f64, percentiles: Vec<(Cell, f64)>) -> Distribution {
-        let mut seen = 0;
-        let bin = |x: hdrhistogram::iterators::IterationValue<u64>| {
-            seen += x.count_at_value();
-            let v = x.value_iterated_to();
-            (h.lowest_equivalent(v).to_f64() / scale, h.highest_equivalent(v).to_f64() / scale, seen)
-        };
-        Distribution { bins: h.iter_recorded().map(bin).collect(), percentiles }
+        let (mut bins, mut seen, mut mean) = (Vec::new(), 0, 0.0);
+        let mut low = h.lowest_equivalent(h.min());
+        while seen < h.len() {
+            let (count, range) = (h.count_at(low), h.equivalent_range(low));
+            if count > 0 {
+                seen += count;
+                bins.push((low.to_f64() / scale, (low + range - 1).to_f64() / scale, seen));
+                mean += (low + range / 2).to_f64() * count.to_f64() / h.len().to_f64();
+            }
+            low += range;
+        }
+        Distribution { bins, percentiles, mean }
+    }
+
+    /// Mean of the values, in their own unit; 0 without values.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Sets the metrics that are percentiles of this distribution; none without values.
+    pub fn set_percentiles(&self, v: &mut Values) {
+        for (cell, share) in &self.percentiles {
+            if let (Cell::Metric(id), Some(value)) = (cell, self.percentile(*share)) {
+                v.set(*id, value);
+            }
+        }
     }
 
     fn samples(&self) -> u64 {
