@@ -24,7 +24,7 @@ pub(super) enum ReadSource {
 
 impl Memory {
     /// Time of the path from the home agent back to the requester.
-    #[inline]
+    #[inline(always)]
     pub(super) fn latency_from_agent(&self, t: &Txn) -> Time {
         if t.agent() == Agent::Io {
             self.lat.to_iio

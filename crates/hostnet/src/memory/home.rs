@@ -94,7 +94,7 @@ impl Memory {
     }
 
     /// Admits a write-back, and writes the line that it displaced from the LLC to memory.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit_write_back(&mut self, cal: &mut impl MemoryPosts, t: &Txn, waited: Time, now: Time) {
         self.paths.record_admission(Path::C2mWrite, waited);
         if t.dirty {

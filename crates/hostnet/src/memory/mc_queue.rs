@@ -228,7 +228,7 @@ impl Memory {
     }
 
     /// Notes that a channel's queue has accepted a write, and informs the home agent and the device.
-    #[inline]
+    #[inline(always)]
     fn on_write_accepted(&mut self, cal: &mut impl MemoryPosts, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
@@ -270,7 +270,7 @@ impl Memory {
     }
 
     /// Posts an event for the time at which channel `ch` next has work, and delivers completed reads.
-    #[inline]
+    #[inline(always)]
     fn schedule_channel(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         let c = &mut self.channels[ch];
         if let Some(next) = self.dram.wake(ch, c.has_waiting()) {

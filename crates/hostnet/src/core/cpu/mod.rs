@@ -476,6 +476,7 @@ impl Cpu {
         self.lfb.free() > 0 && self.mshrs.as_ref().is_none_or(|m| m.free() > 0)
     }
 
+    #[inline(always)]
     fn can_resume(&mut self) -> bool {
         let open = self.live & !self.finished;
         match self.wait {
