@@ -28,12 +28,15 @@ const LIMITS: f64 = 3.0;
 /// Whether a rate passes, as far as the window up to now shows it clearly; None where it does not. At most `looks` looks are
 /// taken at a window.
 ///
-/// A queue that fills to the level of a new rate grows, too. Growth therefore fails a rate only once it is as large as a whole
-/// window of `run.requests` may have.
+/// A queue that fills to the level of a new rate grows, too, and the queue of a rate just below the capacity rises and falls by
+/// about as many packets as it holds on average. Growth therefore fails a rate only once it is as large as a whole window of
+/// `run.requests` may have, and larger than the mean number of packets in the host (Little's law). A queue that grows without
+/// end from nothing holds half its growth on average.
 pub(super) fn decided(run: &RunSpec, batches: &Batches, looks: f64) -> Option<bool> {
     // Errors count on either side of an interval.
     let confidence = 1.0 - 2.0 * WRONG / (looks * LIMITS);
     let course = batches.series(|v, length| Some(packets(v)?.over(length)));
+    let inside = batches.series(|v, _| packets_inside(v)).last().copied().unwrap_or(0.0);
     let rise = |of: fn(PacketCounts) -> (f64, f64)| {
         let points: Vec<_> = course.iter().map(|p| of(*p)).collect();
         slope::slope(&points, confidence)
@@ -41,7 +44,7 @@ pub(super) fn decided(run: &RunSpec, batches: &Batches, looks: f64) -> Option<bo
     let lost = |most| side(rise(|p| (p.offered, p.lost)), most);
     let grows = |most: f64, of: fn(PacketCounts) -> (f64, f64)| {
         let grown = course.last().map_or(0.0, |p| of(*p).1);
-        side(rise(of), most).filter(|passes| *passes || grown > most * run.requests.to_f64())
+        side(rise(of), most).filter(|passes| *passes || grown > inside.max(most * run.requests.to_f64()))
     };
     let backlog = |most| grows(most, |p| (p.served, p.offered - p.lost - p.served));
     match run.load {
@@ -84,6 +87,11 @@ fn packets(v: &Values) -> Option<PacketCounts> {
     Some(PacketCounts { offered, lost: offered * v.get(metric::DROP_RATE)?, served: v.get(metric::THROUGHPUT_MRPS)? })
 }
 
+/// Mean number of packets in the host, by Little's law; None without latencies.
+fn packets_inside(v: &Values) -> Option<f64> {
+    Some(v.get(metric::THROUGHPUT_MRPS)? * v.get(metric::LAT_MEAN_US)?)
+}
+
 /// Whether the interval lies at or below `limit`; None where it lies on both sides, or is not known.
 fn side(found: Option<Interval>, limit: f64) -> Option<bool> {
     let i = found?;
@@ -118,6 +126,11 @@ mod tests {
     /// An eighth of a window of 32,000 packets, 100 of them a microsecond, in 16 batches. Of each batch of 250 packets `lost`
     /// are lost, and after it `waiting` more packets wait than at the start.
     fn eighth(lost: impl Fn(u32) -> f64, waiting: impl Fn(u32) -> f64) -> Batches {
+        with_latency(lost, waiting, None)
+    }
+
+    /// The window of [`eighth`], with a mean of `inside` packets in the host.
+    fn with_latency(lost: impl Fn(u32) -> f64, waiting: impl Fn(u32) -> f64, inside: Option<f64>) -> Batches {
         let mut batches = Batches::default();
         let mut missing = 0.0;
         for i in 1..=16 {
@@ -127,6 +140,9 @@ mod tests {
             values.set(metric::OFFERED_MRPS, offered / us);
             values.set(metric::DROP_RATE, missing / offered);
             values.set(metric::THROUGHPUT_MRPS, (offered - missing - waiting(i)) / us);
+            if let Some(inside) = inside {
+                values.set(metric::LAT_MEAN_US, inside / values.get(metric::THROUGHPUT_MRPS).unwrap());
+            }
             let length = Time::us(5 * u64::from(i)).0 / 2;
             batches.add(Reading { length: Time(length), values, tenants: Value::Null, distributions: Vec::new() });
         }
@@ -154,6 +170,17 @@ mod tests {
             let at = |each: f64| decided(&run(load), &eighth(|_| 0.0, |i| each * f64::from(i) + jitter(i)), LOOKS);
             assert_eq!(at(5.0), None, "{load}");
             assert_eq!(at(30.0), Some(false), "{load}");
+        }
+    }
+
+    /// A host with 400 packets on average: a queue that grew by 320 may shrink again, and one that grew by 480 does not.
+    #[test]
+    fn a_queue_fails_no_rate_before_it_has_grown_beyond_what_it_holds() {
+        for (each, expected) in [(20.0, None), (30.0, Some(false))] {
+            let queue = with_latency(|_| 0.0, |i| each * f64::from(i) + jitter(i), Some(400.0));
+            for load in ["peak_loss", "peak_slo"] {
+                assert_eq!(decided(&run(load), &queue, LOOKS), expected, "{load}, {each} a batch");
+            }
         }
     }
 
