@@ -1876,23 +1876,35 @@ class TlbSpec(Section):
 
 class TouchdropAppSpec(Section):
     """Reader of every line of a packet, which then drops the packet."""
+    dependent_per_byte: float
+    """Instructions, of those per byte, that need the byte, so that they wait while its line is missing. The default
+    is 0."""
     instructions: int
     """Instructions per packet in addition to its loads. The default is 100."""
     instructions_per_byte: float
     """Instructions per byte, between the loads of the packet's lines. With 0, the default, all loads are issued
     together."""
     kind: Literal['touchdrop']
+    loads_per_byte: int
+    """Loads per byte that `instructions_per_byte` does not contain because they use a unit of their own; they take
+    entries of the reorder buffer. The default is 0."""
     taken_branches_per_byte: int
     """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0."""
 
 
 class TouchfwdAppSpec(Section):
     """Reader of every byte of a packet, which then forwards the packet."""
+    dependent_per_byte: float
+    """Instructions, of those per byte, that need the byte, so that they wait while its line is missing. The default
+    is 0."""
     instructions: int
     """Instructions per packet in addition to those per byte. The default is 20."""
     instructions_per_byte: float
     """Instructions per byte of the packet: load, compare and branch. The default is 3."""
     kind: Literal['touchfwd']
+    loads_per_byte: int
+    """Loads per byte that `instructions_per_byte` does not contain because they use a unit of their own; they take
+    entries of the reorder buffer. The default is 0."""
     taken_branches_per_byte: int
     """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0."""
 

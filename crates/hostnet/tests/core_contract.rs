@@ -176,6 +176,31 @@ fn the_reorder_buffer_holds_other_code_and_hits_of_the_l2_where_it_holds_all() {
     }
 }
 
+/// A walk over a line has 200 instructions at 2 a cycle, 80 of which need the line's data, and 40 loads beside them, one of
+/// which is the walk's own. Of the entries that a ROB of `rob` holds behind the first load's two, five sixths are
+/// instructions, and a third needs the data. Independent instructions are executed meanwhile; the dependent ones follow
+/// the data, so that none waits only where the independent ones last longer than the latency.
+#[test]
+fn a_walk_s_instructions_wait_for_the_line_as_far_as_they_need_it() {
+    const BODY: Op = Op::WalkBody { instructions: 200, dependent: 80, loads: 40 };
+    let slots = |n: f64| n / 2.0 * CYCLE;
+    for (lines, latency, rob) in [(LLC_LINES, LLC, 64), (LLC_LINES, LLC, 128), (8_192, L2, 128), (64, L1, 64)] {
+        let mut b = Bench::new(|c| (c.rob, c.quirks.rob_holds) = (rob, RobHolds::All));
+        b.warm(lines);
+        let ops: Vec<Op> =
+            (0..4_000).flat_map(|i| [Op::Walk { line: b.base + i % u64::from(lines), loads: 64 }, BODY]).collect();
+        let ns = b.run(&ops).0 / 4_000.0;
+        let held = f64::from(rob - 2);
+        let (all, dependent) = (held * 5.0 / 6.0, held / 3.0);
+        let expected = if slots(all - dependent) < latency && lines > 64 {
+            latency + slots(dependent) + slots(200.0 - all)
+        } else {
+            slots(200.0) + 2.0 / 5.0 * CYCLE
+        };
+        assert!(close(ns, expected, 0.02), "{lines} lines, {rob} entries: {ns:.2} ns, not {expected:.2}");
+    }
+}
+
 /// A serialising instruction waits for loads, stores and the answer of a doorbell, but for no prefetch; then the
 /// pipeline takes 10 cycles, and the instruction a slot. Without the key, and in order, it waits for nothing.
 #[test]

@@ -97,6 +97,11 @@ def waits(platform: str, interval_ns: float) -> str:
 # branches as GCC 12 compiles them for AArch64 with -O3. On gem5 the count is that of its two integer units, which do not load.
 PER_BYTE = {"gem5": 5.0, "altra": 6.0}
 TAKEN_PER_BYTE = 2
+# The compare and the branch on the byte need its line; the load's address, a counter, and the loop's compare and branch do not.
+ON_THE_BYTE = {
+    "gem5": {"dependent_per_byte": 2.0, "loads_per_byte": 1},
+    "altra": {"dependent_per_byte": 2.0},
+}
 # The rest of a packet: integer operations and branches of the vector loop that exchanges addresses (test-pmd/macswap_neon.h), 4 in
 # that code; for the real server, the application's default.
 REST = {"gem5": 4, "altra": 20}
@@ -113,7 +118,7 @@ def application(app: str, platform: str, interval_ns: float) -> dict[str, Any]:
         return {"kind": "rxptx", "interval": waits(platform, interval_ns), "instructions": REST[platform]}
     if app.startswith("touch"):
         loop = {"instructions_per_byte": PER_BYTE[platform], "taken_branches_per_byte": TAKEN_PER_BYTE}
-        return {"kind": app, "instructions": REST[platform], **loop}
+        return {"kind": app, "instructions": REST[platform], **loop, **ON_THE_BYTE[platform]}
     if app == "testpmd":
         return {"kind": app, "mode": "macswap", "instructions": REST[platform]}
     return {"kind": app}

@@ -1,6 +1,6 @@
 //! TouchDrop: reads every line of a packet and drops the packet.
 
-use super::touchfwd::{check_per_byte, touch, ByteLoop};
+use super::touchfwd::{touch, ByteLoop};
 use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::Program;
 use crate::kernel::{LineAddr, RandomStream};
@@ -18,12 +18,30 @@ pub struct TouchdropSpec {
     /// together.
     #[serde(default)]
     pub instructions_per_byte: f64,
+    /// Instructions, of those per byte, that need the byte, so that they wait while its line is missing. The default is 0.
+    #[serde(default)]
+    pub dependent_per_byte: f64,
+    /// Loads per byte that `instructions_per_byte` does not contain because they use a unit of their own; they take
+    /// entries of the reorder buffer. The default is 0.
+    #[serde(default)]
+    pub loads_per_byte: u32,
     /// Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0.
     #[serde(default)]
     pub taken_branches_per_byte: u32,
 }
 fn instructions() -> u32 {
     100
+}
+
+impl TouchdropSpec {
+    fn loops(&self) -> ByteLoop {
+        ByteLoop {
+            per_byte: self.instructions_per_byte,
+            dependent: self.dependent_per_byte,
+            loads: self.loads_per_byte,
+            branches: self.taken_branches_per_byte,
+        }
+    }
 }
 
 /// TouchDrop: reads every line of a packet and drops the packet.
@@ -38,12 +56,11 @@ impl Application for Touchdrop {
     type Spec = TouchdropSpec;
 
     fn check(s: &TouchdropSpec, _cores: u32) -> Result<(), String> {
-        check_per_byte(s.instructions_per_byte)
+        s.loops().check()
     }
     fn build(s: &TouchdropSpec, packet: u32, _context: AppBuildContext) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
-        let loops = ByteLoop { per_byte: s.instructions_per_byte, branches: s.taken_branches_per_byte };
-        Ok(Touchdrop { instructions: s.instructions, loops, content })
+        Ok(Touchdrop { instructions: s.instructions, loops: s.loops(), content })
     }
     #[inline]
     fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {

@@ -37,6 +37,10 @@ pub enum Op {
     /// for this walk. The op dispatches the instructions of one load; the program adds the instructions of the other
     /// loads.
     Walk { line: LineAddr, loads: u16 },
+    /// Instructions of the loop over the line of the preceding `Walk`: `instructions` that take slots of the core, of which
+    /// `dependent` need the line's data, and `loads` that only take entries of the ROB. While the line is missing, the
+    /// core executes the independent instructions of those entries that its ROB holds.
+    WalkBody { instructions: u32, dependent: u32, loads: u32 },
     /// Stores of `lines` consecutive lines whose addresses are known at dispatch.
     Store { line: LineAddr, lines: u32 },
     /// Stores of `lines` consecutive lines whose address comes from the data of the anchor.

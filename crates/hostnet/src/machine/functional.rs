@@ -83,6 +83,7 @@ impl Machine {
                 | Op::Stall(_)
                 | Op::Serialise
                 | Op::TakenBranches(_)
+                | Op::WalkBody { .. }
                 | Op::Note { .. } => continue,
             };
             for l in line.span(lines) {

@@ -117,13 +117,15 @@ impl Cpu {
         while let Some(e) = self.rob.front() {
             let rec = &self.records[e.rec];
             if rec.generation != e.generation {
+                self.walk_retires(e.rec, e.generation);
                 self.rob.pop_front();
             } else if self.seq < e.seq + self.rob_size {
                 self.rob_until = e.seq + self.rob_size;
                 return true;
             } else if rec.state == AccessState::Done {
-                let done = rec.done;
+                let (done, rec, generation) = (rec.done, e.rec, e.generation);
                 self.advance_to(done);
+                self.walk_retires(rec, generation);
                 self.rob.pop_front();
             } else {
                 self.wait = DispatchWait::Record(e.rec);

@@ -48,6 +48,13 @@ impl Cpu {
                 self.compute(n);
                 (LineAddr(0), 0, LOAD)
             }
+            Op::WalkBody { instructions, dependent, loads } => {
+                if self.in_order && self.any_open(|r| r.load) {
+                    self.wait = DispatchWait::Loads;
+                    return false;
+                }
+                return self.walk_within_rob(instructions, dependent, loads);
+            }
             Op::Load { line, lines } => (line, lines, LOAD),
             Op::Walk { line, loads } => {
                 let blocks = u32::from(loads) > self.targets;
@@ -284,6 +291,7 @@ impl Cpu {
         }
         let done = self.latest(|r| r.load || r.write);
         self.advance_to(done);
+        self.walks_retire();
         if self.devices.answer.is_some() {
             if self.devices.to_leave > 0 {
                 self.wait = DispatchWait::Doorbells;

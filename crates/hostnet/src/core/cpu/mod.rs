@@ -14,6 +14,7 @@ mod prefetching;
 mod retire;
 mod sibling;
 mod smt_slots;
+mod walk;
 
 pub use retire::Retired;
 
@@ -33,6 +34,7 @@ use retire::PendingEffect;
 use smt_slots::SmtSlots;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use walk::WalksInRob;
 
 const RECS: usize = 64;
 /// Dispatch advances in units of 1/16 ps, since an instruction takes 62.5 ps at 3.2 GHz and a width of 5.
@@ -193,6 +195,8 @@ pub struct Cpu {
     rob_until: u64,
     sq: VecDeque<WindowEntry>,
     sq_used: u32,
+    /// Walks whose loads are in the ROB, in program order, with the instructions that wait for them.
+    walks: WalksInRob,
     anchor: Option<(u8, u32)>,
     anchor_ready: Time,
     /// Anchors that the program keeps; `kept_open` is false once the data of all of them has arrived.
@@ -278,6 +282,7 @@ impl Cpu {
             rob_until: 0,
             sq: VecDeque::with_capacity(128),
             sq_used: 0,
+            walks: WalksInRob::default(),
             anchor: None,
             anchor_ready: Time::ZERO,
             kept: [(None, Time::ZERO); KEPT_ANCHORS + 1],
@@ -507,6 +512,7 @@ impl Cpu {
             self.kept.iter_mut().filter(|k| k.0 == arrived).for_each(|k| *k = (None, at));
             self.kept_open = self.kept.iter().any(|k| k.0.is_some());
         }
+        self.walks.arrived(r, self.records[r].generation, at);
         let children = std::mem::take(&mut self.records[r].children);
         let stores = if children & children.wrapping_sub(1) == 0 { 0 } else { self.stores_of(children) };
         for mut waiting in [children & !stores, stores] {
