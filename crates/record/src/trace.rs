@@ -578,8 +578,17 @@ impl Tracer<'_> {
             Between::Dpdk => "no port of DPDK received a packet".into(),
             Between::Sockets { only: None } => "no socket of the program received a message".into(),
             Between::Sockets { .. } => "no socket that --socket names received a message".into(),
+            Between::Addresses { enter, leave: Some(leave), .. } if !self.addresses.is_found() => {
+                format!("the program and its libraries do not have both {enter} and {leave}")
+            }
             Between::Addresses { enter, .. } if !self.addresses.is_found() => {
                 format!("neither the program nor its libraries have a symbol {enter}")
+            }
+            Between::Addresses { enter, leave: Some(leave), .. } if self.addresses.is_reached() => {
+                format!("the program reached {enter}, but not {leave} after it")
+            }
+            Between::Addresses { enter, .. } if self.addresses.is_reached() => {
+                format!("the program reached {enter}, but no call of it returned")
             }
             Between::Addresses { enter, .. } => format!("the program did not reach {enter}"),
         }

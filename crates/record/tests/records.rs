@@ -226,6 +226,11 @@ fn refusals_are_sentences() {
     let enter = |name: &str| Between::Addresses { enter: name.into(), leave: None, frame: None };
     let e = refused(&options(run(&program, &["10"]), enter("no_such_symbol"), 1));
     assert!(e.ends_with("neither the program nor its libraries have a symbol no_such_symbol."), "{e}");
+    let leaving = |leave: &str| Between::Addresses { enter: "handle".into(), leave: Some(leave.into()), frame: None };
+    let e = refused(&options(run(&program, &["10"]), leaving("main"), 1));
+    assert!(e.ends_with("the program reached handle, but not main after it."), "{e}");
+    let e = refused(&options(run(&program, &["10"]), leaving("no_such_symbol"), 1));
+    assert!(e.ends_with("the program and its libraries do not have both handle and no_such_symbol."), "{e}");
     let e = refused(&options(run(&program, &["10"]), Between::Dpdk, 1));
     assert!(e.contains("ended before it had handled a packet; the program has no rte_eth_fp_ops"), "{e}");
     let e = refused(&options(run(&program, &["10"]), enter("0xhandle"), 1));
