@@ -656,7 +656,7 @@ fn not_allowed(what: &str, e: &std::io::Error) -> Error {
     Error(format!("{what}: may not be traced; {}.", to_allow(scope.as_deref().ok())))
 }
 
-/// What allows to trace, by the contents of the kernel's `yama/ptrace_scope`, which a kernel without Yama lacks.
+/// Advice on how to allow tracing, by the contents of the kernel's `yama/ptrace_scope`, which a kernel without Yama lacks.
 fn to_allow(scope: Option<&str>) -> &'static str {
     match scope.map(str::trim) {
         Some("1" | "2") => {
