@@ -68,29 +68,16 @@ redis() {
 
 nginx() {
     python3 "$here/traffic.py" http-files
-    cat >nginx.conf <<'END'
-pid nginx.pid;
-error_log stderr;
-daemon off;
-worker_processes 1;
-events {}
-http {
-    access_log off;
-    sendfile on;
-    keepalive_requests 1000000;
-    server { listen 127.0.0.1:28080; root www; }
-}
-END
     python3 "$here/traffic.py" http 28080 &
     client=$!
     record nginx --socket tcp:28080 --skip 100 --longest 100000 --seconds 150 -- nginx -p . -c nginx.conf
 }
 
-[ $# -gt 0 ] || set -- testpmd-macswap testpmd-5tswap l3fwd-lpm l3fwd-em memcached redis nginx
+[ $# -gt 0 ] || set -- testpmd-io testpmd-macswap testpmd-5tswap l3fwd-lpm l3fwd-em memcached redis nginx
 for one in "$@"; do
     case $one in
     testpmd-* | l3fwd-*) "${one%%-*}" "${one#*-}" ;;
     memcached | redis | nginx) "$one" ;;
-    *) echo "$one: not one of testpmd-macswap testpmd-5tswap l3fwd-lpm l3fwd-em memcached redis nginx" >&2; exit 2 ;;
+    *) echo "$one: not one of testpmd-io testpmd-macswap testpmd-5tswap l3fwd-lpm l3fwd-em memcached redis nginx" >&2; exit 2 ;;
     esac
 done

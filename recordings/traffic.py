@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Traffic for the programs that `record.sh` records, with the standard library only.
 
-`l3fwd-files` writes routes and flows for DPDK's l3fwd, and `l3fwd` sends UDP packets that match them to an interface,
-which needs root. The packets go to 1,024 networks in an order that is drawn once, and each is a flow of its own.
-`http-files` writes small files, and `http` asks for them one after the other over one connection. Clients go on until
-they are stopped.
+`l3fwd-files` writes routes and flows for DPDK's l3fwd, and the UDP packets that match them to `in.pcap`; `l3fwd` sends
+the packets to an interface, which needs root. The packets go to 1,024 networks in an order that is drawn once, and each
+is a flow of its own. `http-files` writes small files and a configuration of nginx that serves them, and `http` asks for
+them one after the other over one connection. Clients go on until they are stopped.
 """
 
 import argparse
@@ -50,16 +50,29 @@ def write_routes() -> None:
     Path("em6.cfg").write_text(f"R2001:db8::1 2001:db8::2 {PORT} {PORT} {UDP} 0\n")
 
 
+def frames() -> list[bytes]:
+    """A packet of each flow."""
+    out = [frame(d) for d in destinations()]
+    random.Random(1).shuffle(out)
+    return out
+
+
+def write_pcap(path: str) -> None:
+    """Write the packets in the format of libpcap, one a microsecond."""
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    packets = (struct.pack("<IIII", 0, n, len(f), len(f)) + f for n, f in enumerate(frames()))
+    Path(path).write_bytes(head + b"".join(packets))
+
+
 def send(interface: str) -> None:
     """Send a packet of each flow again and again, as soon as the interface is there."""
-    frames = [frame(d) for d in destinations()]
-    random.Random(1).shuffle(frames)
+    flows = frames()
     while True:
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as s:
             try:
                 s.bind((interface, 0))
                 while True:
-                    for f in frames:
+                    for f in flows:
                         s.send(f)
             except OSError:  # the program has not made the interface yet
                 time.sleep(0.05)
@@ -68,8 +81,24 @@ def send(interface: str) -> None:
 FILES = 64
 
 
+NGINX = """\
+pid nginx.pid;
+error_log stderr;
+daemon off;
+worker_processes 1;
+events {}
+http {
+    access_log off;
+    sendfile on;
+    keepalive_requests 1000000;
+    server { listen 127.0.0.1:28080; root www; }
+}
+"""
+
+
 def write_files() -> None:
-    """Write files of 100 to 1000 bytes."""
+    """Write files of 100 to 1000 bytes, and nginx.conf."""
+    Path("nginx.conf").write_text(NGINX)
     draw = random.Random(2)
     Path("www").mkdir(exist_ok=True)
     for n in range(FILES):
@@ -96,6 +125,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.what == "l3fwd-files":
         write_routes()
+        write_pcap("in.pcap")
     elif asked.what == "l3fwd":
         send(asked.to)
     elif asked.what == "http-files":

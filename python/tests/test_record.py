@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -162,6 +163,29 @@ def tracer(pid):
 def switches(pid):
     """How often the program has slept by itself."""
     return status(pid, "voluntary_ctxt_switches:")
+
+
+def test_another_users_program_is_refused_and_goes_on(cli, chase, tmp_path):
+    """Root starts the program as nobody; anybody else finds one of root's."""
+    if os.geteuid() != 0:
+        said = sentence(cli("record", "-o", tmp_path / "x.rec", *HANDLE, "--pid", 1))
+        assert "process 1: belongs to user 0; run hostnet record as that user" in said
+        return
+    nobody = 65534
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        own = shutil.copy(chase, folder)
+        program = subprocess.Popen([own, "1000000", "200"], stdout=subprocess.DEVNULL, user=nobody)
+        try:
+            said = sentence(cli("record", "-o", tmp_path / "x.rec", *HANDLE, "--pid", program.pid))
+            assert f"process {program.pid}: belongs to user {nobody}; run hostnet record as that user" in said
+            assert tracer(program.pid) == 0 and not (tmp_path / "x.rec").exists()
+            before = switches(program.pid)
+            time.sleep(0.5)
+            assert program.poll() is None and switches(program.pid) > before + 10, "it lives, and works"
+        finally:
+            program.kill()
+            program.wait()
 
 
 def test_mistakes_are_sentences(cli, chase, tmp_path):
@@ -338,3 +362,73 @@ def test_a_table_of_twice_the_size_misses_where_it_outgrows_the_caches(cli, chas
         assert expected(entries, llc + 2 * l2) < misses(entries, 192) < expected(entries, llc * 10 / 12)
     assert expected(8192, llc + 2 * l2) > 0.3
     assert misses(4096, 384) < 0.05, "the knee moves with the LLC"
+
+
+def built(name, folder):
+    subprocess.run(["cc", "-O1", "-pthread", "-o", folder / name, PROGRAMS / f"{name}.c"], check=True)
+    return folder / name
+
+
+def replayed(file, changes):
+    """A recording on sim24 with small private caches, so that tables lie in the LLC."""
+    import hostnet as hn
+
+    host = hn.Scenario.load("recorded-testpmd").with_(
+        {
+            "platform": "sim24",
+            "peripheral": None,
+            "tenant.0.stack": None,
+            "tenant.0.app": {"kind": "recorded", "file": str(file), "order": "random"},
+            "rings": {"rx_buffers": 16, "buffer_size": "64 B"},
+            "override.caches.l1d": {"size": "16 KiB", "ways": 4},
+            "override.caches.l2": {"size": "32 KiB", "ways": 8},
+            **changes,
+        }
+    )
+    return hn.run(host).metrics
+
+
+#: Look-ups of sim24's L1, L2 and LLC, and the crossbar to the LLC and back, at 3.2 GHz.
+LLC_NS = (4 + 14 + 8 + 35 + 8) / 3.2
+
+
+def test_a_parser_waits_for_each_node_of_its_chain(cli, chase, tmp_path):
+    """A packet of a chain of 16 nodes takes longer than one of 8 by the time of eight loads from the LLC, of which each
+    waits for the one before, and of eight rounds of a loop of three instructions."""
+    from hostnet import recorder
+
+    program, took = built("parser", tmp_path), {}
+    for depth in (8, 16):
+        out = tmp_path / f"{depth}.rec"
+        cli("record", "-o", out, *HANDLE, "--packets", 500, "--", program, 1_000_000, depth, check=0)
+        s = recorder.summary(recorder.read(out))
+        # The frame's destination, the bucket, and the nodes.
+        assert s["dependence"]["longest_chain"] == {"median": depth + 2, "mean": depth + 2}
+        assert s["regions"]["frame"]["lines"] == 1 and s["regions"]["frame"]["stores"] == 0
+        took[depth] = replayed(out, {"traffic.rate": "0.4 Mrps"})["lat_mean_us"] * 1e3
+    assert 0.9 * LLC_NS < (took[16] - took[8]) / 8 < LLC_NS + 3
+
+
+def test_threads_that_share_a_line_take_it_from_each_other(cli, chase, tmp_path):
+    """With memory of their own four cores handle four times as many packets as one. A counter that they share comes from
+    another core each time, past the look-ups of an LLC's load."""
+    out = tmp_path / "threads.rec"
+    program = built("threads", tmp_path)
+    cli("record", "-o", out, "--enter", "handle", "--packets", 200, "--", program, check=0)
+
+    def core_ns(cores, memory):
+        app = {"kind": "recorded", "file": str(out), "memory": memory}
+        changes = {"tenant.0.cores": cores, "tenant.0.app": app, "traffic.rate": "200 Mrps"}
+        return 1e3 * cores / replayed(out, changes)["throughput_mrps"]
+
+    alone = core_ns(1, "own")
+    assert core_ns(4, "own") == pytest.approx(alone, rel=0.01)
+    assert core_ns(4, "shared") > alone + LLC_NS
+
+
+def test_a_table_times_itself(tmp_path):
+    """The program's own time, of which ``recordings/table.py`` makes rows: 32 rounds, none shorter than its loads."""
+    times = subprocess.run([built("table", tmp_path), "0", "256", "50"], capture_output=True, text=True, check=True)
+    rounds = [float(line) for line in times.stdout.split()]
+    # 96 loads a request, at most three a cycle of 6 GHz.
+    assert len(rounds) == 32 and min(rounds) > 96 / 3 / 6

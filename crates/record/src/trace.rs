@@ -578,8 +578,17 @@ impl Tracer<'_> {
             Between::Dpdk => "no port of DPDK received a packet".into(),
             Between::Sockets { only: None } => "no socket of the program received a message".into(),
             Between::Sockets { .. } => "no socket that --socket names received a message".into(),
+            Between::Addresses { enter, leave: Some(leave), .. } if !self.addresses.is_found() => {
+                format!("the program and its libraries do not have both {enter} and {leave}")
+            }
             Between::Addresses { enter, .. } if !self.addresses.is_found() => {
                 format!("neither the program nor its libraries have a symbol {enter}")
+            }
+            Between::Addresses { enter, leave: Some(leave), .. } if self.addresses.is_reached() => {
+                format!("the program reached {enter}, but not {leave} after it")
+            }
+            Between::Addresses { enter, .. } if self.addresses.is_reached() => {
+                format!("the program reached {enter}, but no call of it returned")
             }
             Between::Addresses { enter, .. } => format!("the program did not reach {enter}"),
         }
@@ -644,14 +653,39 @@ fn not_allowed(what: &str, e: &std::io::Error) -> Error {
         return Error(format!("{what}: cannot be traced ({e})."));
     }
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
-    let allow = match scope.as_deref().map(str::trim) {
-        Ok("1" | "2") => {
+    Error(format!("{what}: may not be traced; {}.", to_allow(scope.as_deref().ok())))
+}
+
+/// Advice on how to allow tracing, by the contents of the kernel's `yama/ptrace_scope`, which a kernel without Yama lacks.
+fn to_allow(scope: Option<&str>) -> &'static str {
+    match scope.map(str::trim) {
+        Some("1" | "2") => {
             "allow it with `sudo sysctl kernel.yama.ptrace_scope=0`, or let hostnet record start the program"
         }
-        Ok("3") => "kernel.yama.ptrace_scope is 3, which forbids it until the machine is started anew",
+        Some("3") => "kernel.yama.ptrace_scope is 3, which forbids it until the machine is started anew",
         _ => {
             "run hostnet record with the capability CAP_SYS_PTRACE, as the container or its seccomp profile may forbid"
         }
-    };
-    Error(format!("{what}: may not be traced; {allow}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values and their meanings are those of the kernel's Documentation/admin-guide/LSM/Yama.rst: 0 is classic, 1
+    /// allows descendants only, 2 allows administrators only, and 3 forbids to attach and cannot be changed.
+    #[test]
+    fn a_refusal_says_what_to_allow() {
+        for changeable in ["1\n", "2\n"] {
+            assert!(to_allow(Some(changeable)).contains("sudo sysctl kernel.yama.ptrace_scope=0"), "{changeable}");
+        }
+        assert!(to_allow(Some("3\n")).contains("until the machine is started anew"));
+        for other in [None, Some("0\n")] {
+            assert!(to_allow(other).contains("CAP_SYS_PTRACE"), "{other:?}");
+        }
+        let error = |number| not_allowed("process 7", &std::io::Error::from_raw_os_error(number)).0;
+        assert!(error(libc::EPERM).starts_with("process 7: may not be traced; "));
+        assert!(error(libc::EIO).starts_with("process 7: cannot be traced ("));
+    }
 }

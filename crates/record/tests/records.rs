@@ -226,6 +226,11 @@ fn refusals_are_sentences() {
     let enter = |name: &str| Between::Addresses { enter: name.into(), leave: None, frame: None };
     let e = refused(&options(run(&program, &["10"]), enter("no_such_symbol"), 1));
     assert!(e.ends_with("neither the program nor its libraries have a symbol no_such_symbol."), "{e}");
+    let leaving = |leave: &str| Between::Addresses { enter: "handle".into(), leave: Some(leave.into()), frame: None };
+    let e = refused(&options(run(&program, &["10"]), leaving("main"), 1));
+    assert!(e.ends_with("the program reached handle, but not main after it."), "{e}");
+    let e = refused(&options(run(&program, &["10"]), leaving("no_such_symbol"), 1));
+    assert!(e.ends_with("the program and its libraries do not have both handle and no_such_symbol."), "{e}");
     let e = refused(&options(run(&program, &["10"]), Between::Dpdk, 1));
     assert!(e.contains("ended before it had handled a packet; the program has no rte_eth_fp_ops"), "{e}");
     let e = refused(&options(run(&program, &["10"]), enter("0xhandle"), 1));
@@ -259,4 +264,22 @@ fn a_program_that_is_traced_already_is_refused() {
     })
     .unwrap();
     assert!(other.contains("is traced by process"), "{other}");
+}
+
+/// A program that handles a packet a millisecond for ten minutes is recorded for half a second, and its progress shown.
+#[test]
+fn a_recording_ends_in_time_and_shows_its_progress() {
+    let Some(program) = program("chase.c") else { return };
+    let time = Duration::from_millis(500);
+    let o = Options { time, ..options(run(&program, &["600000", "1000"]), handle(), 100_000) };
+    let (begun, mut shown) = (Instant::now(), vec![]);
+    let r = record(&o, &mut |p| {
+        shown.push(p.packets);
+        Told::Continue
+    })
+    .unwrap();
+    assert!(begun.elapsed() < 20 * time, "{:?}", begun.elapsed());
+    assert!(!r.packets.is_empty() && r.packets.len() < 10_000, "{}", r.packets.len());
+    assert!(shown.len() <= 6 && shown.is_sorted(), "ten times a second: {shown:?}");
+    assert!(shown.last().is_some_and(|p| (1..=r.packets.len()).contains(&(*p as usize))), "{shown:?}");
 }

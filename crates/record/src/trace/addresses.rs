@@ -12,6 +12,8 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(super) struct Named {
     found: HashMap<usize, (u64, Option<u64>)>,
+    /// Whether a thread has been where work begins.
+    reached: bool,
 }
 
 impl Named {
@@ -39,6 +41,9 @@ impl Named {
     pub(super) fn is_found(&self) -> bool {
         !self.found.is_empty()
     }
+    pub(super) fn is_reached(&self) -> bool {
+        self.reached
+    }
     pub(super) fn entries(&self, p: usize) -> Vec<u64> {
         self.found.get(&p).map(|f| f.0).into_iter().collect()
     }
@@ -55,6 +60,7 @@ fn address(process: &Process, name: &str) -> Result<Option<u64>, Error> {
 impl Tracer<'_> {
     /// A thread is where a packet's work begins.
     pub(super) fn at_enter(&mut self, tid: Tid, raw: &Raw) -> std::io::Result<()> {
+        self.addresses.reached = true;
         if !self.wants(1) {
             // Past the breakpoint's instruction, which the kernel executes without stopping again.
             return self.run_natively(tid, 0);
