@@ -3,7 +3,7 @@
 
 use crate::common::platforms;
 use hostnet::app::WorkSource;
-use hostnet::config::scenario::{StackSpec, TenantSpec};
+use hostnet::config::scenario::TenantSpec;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Host};
 use hostnet::kernel::{RandomStream, TenantId, Time};
@@ -422,7 +422,7 @@ fn drained(s: Scenario) -> Result<(), String> {
 /// Whether a tenant does nothing once its packets have ended.
 fn serves(t: &TenantSpec) -> bool {
     let ends = t.traffic.as_ref().is_some_and(|t| t.outstanding == 0);
-    ends && t.stack != Some(StackSpec::Ccnic) && t.work() == WorkSource::Packets
+    ends && t.stack.ccnic().is_none() && t.work() == WorkSource::Packets
 }
 
 /// The first metric that is infinite or no number.

@@ -4,9 +4,9 @@
 //! A key counts as given when its value is neither the default nor, for a NIC, the platform's. The resolved form of a
 //! scenario therefore passes, too.
 
-use super::check::{directed, need, serves, word, Check};
+use super::check::{need, serves, word, Check};
 use super::scenario::{
-    requests, span, ArrivalsSpec, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, StackSpec,
+    requests, span, ArrivalsSpec, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec,
     TenantSpec, TrafficSpec,
 };
 use crate::app::stream::AccessOrder;
@@ -45,12 +45,12 @@ fn given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Option<(Stri
 
 /// Whether packets of the traffic come for a tenant.
 fn takes_packets(t: &TenantSpec) -> bool {
-    !directed(t) && (serves(t) || t.stack == Some(StackSpec::Ccnic))
+    serves(t) || t.stack.ccnic().is_some()
 }
 
 /// Whether a tenant's packets come through queue pairs of the integrated NIC.
 pub(super) fn has_queue_pairs(t: &TenantSpec) -> bool {
-    !directed(t) && serves(t) && !t.has_rings() && t.stack != Some(StackSpec::Ccnic)
+    serves(t) && !t.has_rings() && t.stack.ccnic().is_none()
 }
 
 /// Checks that keys about packets stand beside tenants for which packets come.
@@ -72,9 +72,6 @@ pub(super) fn packets(s: &Scenario) -> Check {
         }
         need(t.traffic.is_none() || by_tcp, || {
             format!("tenant[{i}].traffic has no effect: the application takes no packets; leave it out")
-        })?;
-        need(!directed(t) || t.stack.is_none(), || {
-            format!("tenant[{i}].stack has no effect: a directed test drives the host itself; leave it out")
         })?;
         need(t.dscp == 0, || {
             format!("tenant[{i}].dscp = {} has no effect: the application takes no packets that it could mark; leave it out", t.dscp)
@@ -113,7 +110,7 @@ pub(super) fn packets(s: &Scenario) -> Check {
     need(!counted || s.run.time == span(), || {
         format!("run.time = \"{}\" is for scenarios whose tenants serve no packets; give run.requests here", s.run.time)
     })?;
-    let driven = s.tenants.iter().any(|t| t.has_rings() || t.work() == WorkSource::Kernel);
+    let driven = s.tenants.iter().any(TenantSpec::has_port);
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let of_platform = s.platform.ethernet.as_ref().unwrap_or(&default);
     for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))).filter(|_| !driven) {
@@ -123,7 +120,7 @@ pub(super) fn packets(s: &Scenario) -> Check {
             ));
         }
     }
-    if !s.tenants.iter().any(|t| has_queue_pairs(t) || directed(t)) {
+    if s.tenants.probe().is_none() && !s.tenants.iter().any(has_queue_pairs) {
         if let Some((key, value)) = given(&s.rings, &[&RingSpec::default()], &[]) {
             return Err(format!(
                 "rings.{key} = {value} has no effect: these are buffers of queue pairs, which no tenant has; an Ethernet NIC's are \
@@ -161,12 +158,11 @@ pub(super) fn outgrown(changes: &Value, s: &Scenario) -> Check {
 /// Checks that the `changes` under `override` concern parts that the scenario uses.
 pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
     let tenant = |is: fn(&TenantSpec) -> bool| s.tenants.iter().any(is);
-    let kernel = tenant(|t| t.stack == Some(StackSpec::Kernel));
+    let kernel = tenant(|t| t.stack.is_kernel());
     let ethernet = s.ethernets().next().is_some();
     let devices = !s.peripherals.is_empty();
-    let chip = tenant(|t| has_queue_pairs(t) || directed(t));
-    let driver =
-        tenant(|t| t.stack == Some(StackSpec::PollMode)) || tenant(TenantSpec::has_overlay) || s.client.is_some();
+    let chip = tenant(has_queue_pairs) || s.tenants.probe().is_some();
+    let driver = tenant(|t| t.has_rings() && !t.stack.is_kernel()) || s.client.is_some();
     for (table, used, by) in [
         ("tcp", kernel || tenant(|t| t.work() == WorkSource::Kernel), "tenants that receive through the kernel"),
         ("udp", kernel, "tenants with stack = \"kernel\""),
@@ -187,7 +183,7 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
 }
 
 pub(super) fn unused(s: &Scenario) -> Check {
-    if s.tenants.iter().any(directed) {
+    if s.tenants.probe().is_some() {
         let default: RunSpec = serde_json::from_str("{\"load\": \"none\"}").expect("its other keys have defaults");
         return match given(&s.run, &[&default], &["load"]) {
             Some((key, value)) => Err(format!(

@@ -466,7 +466,17 @@ fn platforms_of(search: &[PathBuf]) -> Vec<String> {
 
 /// Text `; did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
-    nearest_choice(word, choices).map_or(String::new(), |c| format!("; did you mean \"{c}\""))
+    let hint = hint(word, choices);
+    if hint.is_empty() {
+        hint
+    } else {
+        format!("; {hint}")
+    }
+}
+
+/// Text `did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
+pub fn hint<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
+    nearest_choice(word, choices).map_or(String::new(), |c| format!("did you mean \"{c}\""))
 }
 
 /// The choice nearest to `word`, by the number of letters to change (Damerau and Levenshtein); None if none is near.
@@ -500,6 +510,10 @@ fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
 fn typed_with<T: DeserializeOwned>(registry: &Registry, v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
         let why = e.inner().to_string();
+        if why.starts_with('[') {
+            // A clause about an option of a table that does not fit the others.
+            return sentence(format!("{file}: {}{why}.", e.path()));
+        }
         let path = key_at_fault(e.path().to_string(), &v, &why);
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let choices = choices::<T>(&v, &path, &why).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The load of a run: one rate, saturation, or the search for a peak.
 
+use super::build::bench;
 use super::client::PartialFile;
 use super::control::Control;
 use super::decision::{self, MOST_BACKLOG, MOST_BACKLOG_NODROP, MOST_LOST};
@@ -22,6 +23,7 @@ use crate::meter::batches::{Batches, Reading};
 use crate::meter::interval::{Interval, Intervals, CONFIDENCE};
 use crate::meter::table::table;
 use crate::meter::{metric, slope, MetricId, Values};
+use crate::probe::{self, ProbeSpec};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, LateOnLink};
@@ -75,7 +77,7 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
 /// the control plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
-    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || spec.tenants.probe().is_some() {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
     run_of(spec, Beside { control: Some(control), ..Beside::default() }, progress)
@@ -91,7 +93,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {
         return Err(format!("{what} run.load = \"fixed\" or \"saturate\": one window, not a search"));
     }
-    if Host::is_directed(spec) || !spec.tenants.iter().any(check::serves) {
+    if spec.tenants.probe().is_some() || !spec.tenants.iter().any(check::serves) {
         return Err(format!("{what} a tenant that serves packets"));
     }
     let elsewhere = [
@@ -100,7 +102,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
         (spec.tas_tenant().is_some(), "clients over TCP"),
     ];
     if let Some((_, to)) = elsewhere.into_iter().find(|e| e.0) {
-        return Err(format!("{what} the generator on the wire; what comes back to {to} is not captured yet"));
+        return Err(format!("{what} the generator on the wire; a capture of what comes back to {to} is not built yet"));
     }
     let file = PartialFile::beside(out)?;
     let mut returned = None;
@@ -123,7 +125,7 @@ pub fn run_and_trace_memory(
     format: RequestTraceFormat,
     progress: Progress,
 ) -> Result<Outcome, String> {
-    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || spec.tenants.probe().is_some() {
         return Err(
             "a trace of the requests to DRAM needs run.load = \"fixed\" or \"saturate\": one window, not a search"
                 .into(),
@@ -154,6 +156,23 @@ pub(super) struct Beside<'a> {
     pub(super) requests: Option<&'a mut RequestTrace>,
 }
 
+/// Runs the directed probe of a scenario.
+fn probed(spec: &Scenario, probe: &ProbeSpec) -> Result<Outcome, String> {
+    let mut values = statics(spec);
+    let found = probe::run(probe, bench(spec)?, &mut values)?;
+    let sim = found.machine.now;
+    Ok(Outcome {
+        values,
+        intervals: Intervals::default(),
+        tables: found.tables,
+        warnings: Vec::new(),
+        sim,
+        warmup: Time::ZERO,
+        measured: sim,
+        lives: None,
+    })
+}
+
 /// Runs one point, with tasks beside it.
 pub(super) fn run_of(
     spec: &Scenario,
@@ -161,8 +180,8 @@ pub(super) fn run_of(
     progress: Progress,
 ) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
-    if Host::is_directed(&spec) {
-        return Host::new(spec)?.directed();
+    if let Some(p) = spec.tenants.probe() {
+        return probed(&spec, &p.probe);
     }
     if spec.run.load == Load::None {
         return Ok(Outcome {
