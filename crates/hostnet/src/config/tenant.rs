@@ -341,7 +341,7 @@ impl Serialize for StackSpec {
     }
 }
 
-/// What the cores of the host run: the applications of tenants, or one directed probe on an idle machine.
+/// Work of the cores of the host: the applications of tenants, or one directed probe on an idle machine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Jobs {
     /// Tenants, in the order of the file.
@@ -587,7 +587,7 @@ impl WrittenTenant {
     }
 }
 
-/// What a table names as the tenant's application: an application, or a directed probe.
+/// Choice of a table for the tenant's application: an application, or a directed probe.
 enum TenantApp {
     App(AppSpec),
     Probe(ProbeSpec),

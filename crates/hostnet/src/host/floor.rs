@@ -44,7 +44,7 @@ pub(super) struct CoreGroup {
     l2_size: Option<Size>,
 }
 
-/// What tenants claim on a port: queues and functions of its NIC, with their memory.
+/// Claims of tenants on a port: queues and functions of its NIC, with their memory.
 #[derive(Default)]
 pub(super) struct PortPlan {
     /// Core that drives each queue.
@@ -55,7 +55,7 @@ pub(super) struct PortPlan {
     pub(super) memory: NicMemory,
 }
 
-/// What a tenant has on the host so far.
+/// Parts of the host that a tenant has so far.
 pub(super) struct TenantPlan {
     /// Application and roles.
     pub(super) state: TenantState,
