@@ -40,11 +40,9 @@ impl Stack for Counting {
 
     fn build(_: &CountingSpec, site: &mut StackSite) -> Result<(Counting, Vec<ExtensionThread>), String> {
         let (counter, cores) = (site.shared(1), site.cores.len());
-        let thread = |local| {
-            let driver = site.driver(local).ok_or("\"counting\" needs a nic on a port")?;
-            Ok(ExtensionThread::new(CountingCore { driver }))
-        };
-        let threads = (0..cores).map(thread).collect::<Result<_, String>>()?;
+        let driver = |local| site.driver(local).ok_or("\"counting\" needs a nic on a port".to_string());
+        let drivers = (0..cores).map(driver).collect::<Result<Vec<_>, _>>()?;
+        let threads = drivers.into_iter().map(|driver| ExtensionThread::new(CountingCore { driver })).collect();
         Ok((Counting { counter, taken: vec![0; cores] }, threads))
     }
 }
