@@ -44,9 +44,9 @@ fn drained(s: &Scenario) -> Result<(), String> {
     let mut host = Host::new(Arc::new(s.clone()))?;
     for (t, spec) in (0..s.tenants.len()).map(TenantId::new).zip(&s.tenants) {
         let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
-        match traffic.outstanding {
+        match traffic.outstanding() {
             0 => host.offer(t, Some(Arrivals::fixed(5e5)), 0),
-            n => host.offer_closed(t, n, traffic.timeout.into()),
+            n => host.offer_closed(t, n, traffic.timeout().into()),
         }
     }
     for _ in 0..6 {
@@ -54,7 +54,7 @@ fn drained(s: &Scenario) -> Result<(), String> {
         host.check()?;
     }
     for (t, spec) in (0..s.tenants.len()).map(TenantId::new).zip(&s.tenants) {
-        if spec.traffic.as_deref().unwrap_or(&s.traffic).outstanding == 0 {
+        if spec.traffic.as_deref().unwrap_or(&s.traffic).outstanding() == 0 {
             host.offer(t, None, 0);
         }
     }

@@ -464,7 +464,7 @@ fn traffic(s: &Scenario) -> Check {
         need(driver.is_none_or(|d| d.recycling == Recycling::RunToCompletion), || {
             format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
         })?;
-        let free = t.arrivals == ArrivalsSpec::None && matches!(s.run.load, Load::Fixed | Load::None);
+        let free = t.arrivals() == ArrivalsSpec::None && matches!(s.run.load, Load::Fixed | Load::None);
         need(free || matches!(s.tenant(i).origin(), Origin::Due | Origin::Loop), || {
             format!(
                 "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
@@ -472,14 +472,14 @@ fn traffic(s: &Scenario) -> Check {
         })?;
     }
     if serving > 0 && s.run.load != Load::None && own.is_none() {
-        need(t.arrivals != ArrivalsSpec::None, || {
+        need(t.arrivals() != ArrivalsSpec::None, || {
             format!(
                 "traffic.arrivals = \"none\", which it is by default, leaves a tenant that serves packets without any (valid: {})",
                 arrivals()
             )
         })?;
     }
-    match t.arrivals {
+    match t.arrivals() {
         ArrivalsSpec::Poisson
         | ArrivalsSpec::Fixed
         | ArrivalsSpec::Uniform
@@ -489,31 +489,31 @@ fn traffic(s: &Scenario) -> Check {
             need(s.run.load != Load::Saturate, || {
                 "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
             })?;
-            let free = search || s.run.load == Load::None || t.burst_period.is_some();
-            need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
-            need(free || !t.rate.is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
-            need(t.arrivals != ArrivalsSpec::Burst || t.burst > 0, || {
+            let free = search || s.run.load == Load::None || t.burst_period().is_some();
+            need(free || t.rate().is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
+            need(free || !t.rate().is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
+            need(t.arrivals() != ArrivalsSpec::Burst || t.burst() > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
             })?;
         }
         ArrivalsSpec::Closed => {
-            positive("traffic.outstanding", t.outstanding.into())?;
+            positive("traffic.outstanding", t.outstanding().into())?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"closed\" has not".into())?;
         }
         ArrivalsSpec::KeepDepth => {
-            positive("traffic.depth", t.depth.into())?;
+            positive("traffic.depth", t.depth().into())?;
             let (key, most) = match s.ringed() {
                 Some(p) => ("rings.receive of the NIC", p.rings.receive),
                 None => ("rings.rx_buffers", s.rings.rx_buffers),
             };
-            need(t.depth <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth))?;
+            need(t.depth() <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth()))?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into())?;
         }
         ArrivalsSpec::Pcap => {
-            let Some(p) = &t.pcap else {
+            let Some(p) = t.pcap() else {
                 return Err("traffic.pcap is missing: the capture to replay".into());
             };
-            need(p.timing == ReplayTiming::Original || t.rate.is_some() || search, || {
+            need(p.timing == ReplayTiming::Original || t.rate().is_some() || search, || {
                 "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
             })?;
             need(serving == 1, || "traffic.arrivals = \"pcap\" needs a tenant that serves packets".into())?;
@@ -521,12 +521,12 @@ fn traffic(s: &Scenario) -> Check {
         ArrivalsSpec::None => {}
     }
     let memcached = s.find_tenant(|t| matches!(t.app, AppSpec::Memcached(_)));
-    if let Some(i) = memcached.filter(|_| t.arrivals != ArrivalsSpec::Pcap) {
+    if let Some(i) = memcached.filter(|_| t.arrivals() != ArrivalsSpec::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
     for (i, tenant) in s.tenant_ids().zip(&s.tenants) {
         // The largest packet of a capture is known only when the capture is read.
-        let drawn = (t.arrivals != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
+        let drawn = (t.arrivals() != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
         if let Some(ring) = s.ring_of(i) {
             need(largest <= ring.rings.buffer_size, || {

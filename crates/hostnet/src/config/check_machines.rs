@@ -12,7 +12,7 @@ use std::iter::repeat_n;
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
         let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
-        let alone = senders.filter(|_| s.traffic.arrivals != ArrivalsSpec::None);
+        let alone = senders.filter(|_| s.traffic.arrivals() != ArrivalsSpec::None);
         return match alone {
             Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
             None => Ok(()),
@@ -41,7 +41,7 @@ pub(super) fn client(s: &Scenario) -> Check {
     need(s.tenant(ringed.tenant).origin() == Origin::Network, || {
         "client: the application of the scenario sends packets of its own, and answers none".into()
     })?;
-    need(s.traffic.arrivals != ArrivalsSpec::None, || {
+    need(s.traffic.arrivals() != ArrivalsSpec::None, || {
         "client: traffic.arrivals is missing: the load generator needs requests to send".into()
     })?;
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet).expect("a ring has a NIC");

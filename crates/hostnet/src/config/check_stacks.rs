@@ -93,7 +93,7 @@ fn tas(s: &Scenario) -> Check {
     need(t.stack.poll_mode().is_some() || t.has_overlay(), || {
         format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
     })?;
-    need(s.traffic.arrivals == ArrivalsSpec::Closed && s.traffic.outstanding == t.requests(), || {
+    need(s.traffic.arrivals() == ArrivalsSpec::Closed && s.traffic.outstanding() == t.requests(), || {
         format!(
             "{key} needs traffic.arrivals = \"closed\" and outstanding = {}, which is flows x pipelined",
             t.requests()
@@ -133,7 +133,7 @@ fn ccnic(s: &Scenario) -> Check {
     if c.mode == CcnicMode::Overlay {
         return overlay(s, i, &c);
     }
-    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
+    need(matches!(t.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!("{key} with ccnic.mode = \"{mode}\" needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
     })?;
     let sized = t.packet.is_some() || t.sizes.is_some();
@@ -226,10 +226,10 @@ fn looped(s: &Scenario) -> Check {
         (Some(i), Some(_)) => (i, &s.traffic),
     };
     let key = format!("tenant[{i}].app of kind \"loopback\"");
-    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
+    need(matches!(t.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!(
             "traffic.arrivals = \"{}\": {key} needs \"closed\", \"fixed\" or \"poisson\", as under CC-NIC",
-            word(t.arrivals)
+            word(t.arrivals())
         )
     })?;
     for (key_of, given) in [
@@ -266,7 +266,7 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     need(!matches!(t.app, AppSpec::Loopback(_)), || {
         format!("{key}: the PCIe NIC returns nothing that the application of kind \"loopback\" sends; give mode = \"loopback\"")
     })?;
-    need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
+    need(s.traffic.arrivals() != ArrivalsSpec::KeepDepth, || {
         format!("traffic.arrivals = \"keep_depth\" fills queues of a NIC, which the threads of {key} empty; choose \"closed\"")
     })?;
     driver(s, tenant)?;
@@ -300,7 +300,7 @@ fn flow_director(s: &Scenario) -> Check {
         let Some(driver) = driver else {
             return Err(format!("{key} is for a NIC under a poll-mode driver; give a tenant stack = \"poll_mode\""));
         };
-        let random = !matches!(s.traffic.arrivals, ArrivalsSpec::Pcap | ArrivalsSpec::KeepDepth);
+        let random = !matches!(s.traffic.arrivals(), ArrivalsSpec::Pcap | ArrivalsSpec::KeepDepth);
         let Some(flows) = s.traffic.flows.filter(|_| random) else {
             return Err(format!("{key} needs traffic.flows, and arrivals that draw from them"));
         };
@@ -358,7 +358,7 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
                 )
                 },
             )?;
-            need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
+            need(s.traffic.arrivals() != ArrivalsSpec::KeepDepth, || {
                 format!(
                     "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
                     key()

@@ -6,8 +6,7 @@
 
 use super::check::{need, serves, word, Check};
 use super::scenario::{
-    requests, span, ArrivalsSpec, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec,
-    TenantSpec, TrafficSpec,
+    requests, span, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, TenantSpec, TrafficSpec,
 };
 use crate::app::stream::AccessOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
@@ -199,42 +198,6 @@ pub(super) fn unused(s: &Scenario) -> Check {
     interrupts(s)
 }
 
-/// Checks for keys of an arrival process other than the one chosen.
-pub(super) fn arrivals(t: &TrafficSpec) -> Check {
-    let text = |v: &dyn Display| format!("\"{v}\"");
-    let file = t.pcap.as_ref().map(|p| ("pcap.file", text(&p.file)));
-    let rate = t.rate.map(|r| ("rate", text(&r)));
-    let default = TrafficSpec::default();
-    let timeout = (t.timeout != default.timeout).then(|| ("timeout", text(&t.timeout)));
-    let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
-    let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
-    let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
-    let made = t.arrivals != ArrivalsSpec::Pcap;
-    let at_a_rate = !matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth | ArrivalsSpec::None);
-    for (key, of, fits) in [
-        (file, "\"pcap\"", t.arrivals == ArrivalsSpec::Pcap),
-        (given("burst", t.burst), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
-        (t.burst_gap.map(|g| ("burst_gap", text(&g))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
-        (t.burst_period.map(|p| ("burst_period", text(&p))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
-        (given("depth", t.depth), "\"keep_depth\"", t.arrivals == ArrivalsSpec::KeepDepth),
-        (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
-        (timeout, "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
-        (rate, "\"poisson\", \"fixed\" and others that have one", at_a_rate),
-        (t.packet.map(|p| ("packet", text(&p))), "\"fixed\" and others whose packets are made", made),
-        (sizes, "\"fixed\" and others whose packets are made", made),
-        (protocol, "\"fixed\" and others whose packets are made", made),
-    ] {
-        let Some((key, value)) = key else { continue };
-        need(fits, || {
-            let here = spelt(t.arrivals);
-            format!(
-                "traffic.{key} = {value} is for traffic.arrivals = {of}, which is {here} here; change one of the two"
-            )
-        })?;
-    }
-    Ok(())
-}
-
 /// Checks that no packet size is given together with an application that sets the size itself.
 fn sizes(s: &Scenario) -> Check {
     let Some(packet) = s.traffic.packet else { return Ok(()) };
@@ -263,7 +226,7 @@ fn takers(s: &Scenario) -> Check {
         ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != SpreadSpec::Random),
         ("traffic.flows", alone && t.flows.is_some()),
         ("traffic.link", alone && t.link.is_some()),
-        ("traffic.timeout", alone && t.timeout != TrafficSpec::default().timeout),
+        ("traffic.timeout", alone && t.timeout() != TrafficSpec::default().timeout()),
         ("placement.resq", alone && p.resq),
         ("placement.sweep_rx", alone && p.sweep_rx),
         ("placement.sweep_tx", alone && p.sweep_tx != SweepTx::None),

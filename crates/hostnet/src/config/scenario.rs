@@ -3,8 +3,8 @@
 
 pub use super::tenant::{Jobs, PollModeStack, ProbeTenant, StackSpec, TenantSpec, TenantStack, WaysSpec};
 pub use super::traffic::{
-    ArrivalsSpec, Mix, PcapSpec, Protocol, ReplayTiming, SizeWeight, SizesSpec, SpikeSpec, SpreadSpec, TrafficSpec,
-    WireSpec,
+    ArrivalProcess, ArrivalsSpec, BurstPace, Mix, PcapSpec, Protocol, ReplayTiming, SizeWeight, SizesSpec, SpikeSpec,
+    SpreadSpec, TrafficSpec, WireSpec,
 };
 use crate::app::stream_transfer::Written;
 use crate::app::{AppSpec, WorkSource};

@@ -277,7 +277,7 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
     let mut all = IdVec::new();
     for t in s.tenant_ids() {
         let traffic = s.traffic_of(t);
-        let replayed = traffic.pcap.as_ref().filter(|_| traffic.arrivals == ArrivalsSpec::Pcap);
+        let replayed = traffic.pcap().filter(|_| traffic.arrivals() == ArrivalsSpec::Pcap);
         let Some(p) = replayed.filter(|_| check::serves(s.tenant(t))) else {
             all.push(None);
             continue;
@@ -291,7 +291,7 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
             lenient: p.lenient,
             untimed: p.timing != ReplayTiming::Original,
             frames: keep_frames,
-            longest: traffic.rate.map(|_| Time::MAX),
+            longest: traffic.rate().map(|_| Time::MAX),
         };
         all.push(Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?)));
     }

@@ -274,8 +274,8 @@ impl Run<'_, '_> {
         let t = self.spec.traffic_of(tenant);
         if self.spec.tenant(tenant).loops() {
             // The tenant's cores generate the load themselves.
-        } else if t.arrivals == Spec::Closed {
-            self.world.members[0].offer_closed(tenant, t.outstanding, t.timeout.into());
+        } else if t.arrivals() == Spec::Closed {
+            self.world.members[0].offer_closed(tenant, t.outstanding(), t.timeout().into());
         } else {
             self.replays(tenant)?;
             let (arrivals, depth) = self.offered(tenant, None);
@@ -289,7 +289,7 @@ impl Run<'_, '_> {
         let fixed = |t: &TenantId| {
             let own = self.spec.tenant(*t).traffic.as_ref();
             own.is_some_and(|t| {
-                t.rate != self.spec.traffic.rate || matches!(t.arrivals, Spec::Closed | Spec::KeepDepth)
+                t.rate() != self.spec.traffic.rate() || matches!(t.arrivals(), Spec::Closed | Spec::KeepDepth)
             })
         };
         self.world.members[0].served().into_iter().filter(|t| !fixed(t)).collect()
@@ -304,7 +304,7 @@ impl Run<'_, '_> {
     fn replays(&self, tenant: TenantId) -> Result<(), String> {
         let t = self.spec.traffic_of(tenant);
         let Some(capture) = self.capture(tenant) else { return Ok(()) };
-        let Some(r) = t.rate else {
+        let Some(r) = t.rate() else {
             let times = capture.times();
             let at_once = times.iter().all(|t| *t == Time::ZERO);
             let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
@@ -314,7 +314,7 @@ impl Run<'_, '_> {
             let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
             let pass = times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
             let rest = times[((self.spec.run.packets() - 1) % n).to_usize()].as_secs();
-            let file = t.pcap.as_ref().map_or("", |p| &p.file);
+            let file = t.pcap().map_or("", |p| &p.file);
             let key = format!("the times of traffic.pcap.file = \"{file}\"");
             return traffic::ends(&self.spec.run, &key, passes.to_f64() * pass + rest);
         };
@@ -325,7 +325,7 @@ impl Run<'_, '_> {
     /// resolution of most captures.
     fn late_on_link(&self, tenant: TenantId, capture: &Capture) -> Option<LateOnLink> {
         let (rate, beside) = traffic::line_rate(self.spec)?;
-        let pcap = self.spec.traffic_of(tenant).pcap.as_ref();
+        let pcap = self.spec.traffic_of(tenant).pcap();
         let original = pcap.is_some_and(|p| p.timing == ReplayTiming::Original);
         let mut arrivals = self.offered(tenant, None).0.filter(|_| original)?;
         let mut link = Link::ethernet(rate, Time::ZERO);
@@ -351,24 +351,24 @@ impl Run<'_, '_> {
     fn offered(&self, tenant: TenantId, rate: Option<f64>) -> (Option<Arrivals>, u32) {
         let t = self.spec.traffic_of(tenant);
         let stream = RandomStream::new(self.spec.seed, "arrivals", self.world.members[0].order(tenant));
-        let given = rate.or(t.rate.map(|r| self.packets(tenant, r)));
+        let given = rate.or(t.rate().map(|r| self.packets(tenant, r)));
         let open = given.unwrap_or(1e6);
         let spread = |gaps, stream| Arrivals::spread(open, gaps, stream);
-        let a = match t.arrivals {
+        let a = match t.arrivals() {
             Spec::Poisson => Arrivals::poisson(open, stream),
             Spec::Fixed => Arrivals::fixed(open),
-            Spec::Uniform => spread(Gaps::Uniform { cv: t.cv.unwrap_or(Gaps::WIDEST) }, stream),
-            Spec::LogNormal => spread(Gaps::LogNormal { cv: t.cv.unwrap_or(1.0) }, stream),
-            Spec::Pareto => spread(Gaps::Pareto { cv: t.cv.unwrap_or(1.0) }, stream),
+            Spec::Uniform => spread(Gaps::Uniform { cv: t.cv().unwrap_or(Gaps::WIDEST) }, stream),
+            Spec::LogNormal => spread(Gaps::LogNormal { cv: t.cv().unwrap_or(1.0) }, stream),
+            Spec::Pareto => spread(Gaps::Pareto { cv: t.cv().unwrap_or(1.0) }, stream),
             Spec::Burst => {
-                let own = t.burst_period.filter(|_| rate.is_none()).map(Time::from);
-                let period = own.unwrap_or(Time((f64::from(t.burst) / open * 1e12).whole()));
+                let own = t.burst_period().filter(|_| rate.is_none()).map(Time::from);
+                let period = own.unwrap_or(Time((f64::from(t.burst()) / open * 1e12).whole()));
                 // Packets that are back to back are a thousandth of the mean gap apart.
-                let within = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0.to_f64());
-                Arrivals::bursts(period, t.burst.into(), within)
+                let within = t.burst_gap().map_or(open * 1e3, |g| 1e12 / g.0.to_f64());
+                Arrivals::bursts(period, t.burst().into(), within)
             }
             Spec::Pcap => {
-                let timing = t.pcap.as_ref().map_or(ReplayTiming::Original, |p| p.timing);
+                let timing = t.pcap().map_or(ReplayTiming::Original, |p| p.timing);
                 let times = self.capture(tenant).map(|c| c.times()).unwrap_or_default();
                 match timing {
                     ReplayTiming::Poisson => Arrivals::poisson(open, stream),
@@ -379,7 +379,7 @@ impl Run<'_, '_> {
                     },
                 }
             }
-            Spec::KeepDepth => return (None, t.depth),
+            Spec::KeepDepth => return (None, t.depth()),
             Spec::Closed | Spec::None => return (None, 0),
         };
         (Some(a), 0)
@@ -471,7 +471,7 @@ impl Run<'_, '_> {
         let entries = statics(self.spec).get(metric::TOTAL_RX_ENTRIES).unwrap_or(0.0).whole();
         let window = (entries / 8).clamp(1_500, 5_000);
         // In standing queues each packet waits, and packets must have waited in every buffer.
-        let standing = self.spec.traffic.depth > 0;
+        let standing = self.spec.traffic.depth() > 0;
         let most = 60 + 4 * entries / window;
         let mut seen = Vec::new();
         for i in 0..most {
@@ -644,7 +644,7 @@ impl Run<'_, '_> {
         let load = self.spec.run.load;
         let tenants = self.searched();
         let first = tenants.first().copied().unwrap_or(TenantId(0));
-        let start = self.spec.traffic.rate.filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
+        let start = self.spec.traffic.rate().filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
         let most = self.line_rate(first);
         for tenant in self.world.members[0].served().into_iter().filter(|t| !tenants.contains(t)) {
             self.offer_own(tenant)?;
