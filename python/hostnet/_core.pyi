@@ -10,10 +10,10 @@ __all__ = [
     "domains",
     "formula",
     "hardware",
+    "hint",
     "measure",
     "memory_trace_formats",
     "metrics",
-    "nearest",
     "parts",
     "pcie_bandwidth",
     "predict",
@@ -27,6 +27,7 @@ __all__ = [
     "trace",
     "trace_memory",
     "unknown_key",
+    "unknown_metric",
     "version",
     "watch",
 ]
@@ -69,6 +70,7 @@ class Epoch:
 
 def student(freedom: float) -> float: ...
 def unknown_key(word: str, valid: Sequence[str]) -> str: ...
+def unknown_metric(word: str, known: Sequence[str]) -> str: ...
 def version() -> str: ...
 def build() -> str: ...
 def schema() -> str: ...
@@ -82,7 +84,7 @@ def run(
     control: Callable[[Epoch], object] | None = None,
     interval: str | None = None,
 ) -> str: ...
-def nearest(word: str, choices: Sequence[str]) -> str | None: ...
+def hint(word: str, choices: Sequence[str]) -> str: ...
 def parts() -> str: ...
 def trace(
     resolved: str, how: str, n: float, on_progress: Callable[[float], object] | None = None

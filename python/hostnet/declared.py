@@ -98,20 +98,14 @@ def matching(wanted: str) -> list[str]:
     if name.startswith(PREFIX):
         tenant, _, column = name.removeprefix(PREFIX).rpartition(".")
         if not tenant:
-            raise HostnetError(f"there is no metric {name!r}; a tenant's column is tenant.NAME.COLUMN.")
+            raise HostnetError(f'there is no metric "{name}"; a tenant\'s column is tenant.NAME.COLUMN.')
         if not any(fnmatchcase(c, column) for c in numbers()):
             near = nearest(column, numbers())
-            hint = near.replace("'", f"'{PREFIX}{tenant}.", 1) if near.startswith("did you mean") else near
+            hint = near.replace('"', f'"{PREFIX}{tenant}.', 1) if near.startswith("did you mean") else near
             raise HostnetError(f"tenants have no column {column!r}; {hint}")
         return [name]
     known = list(metric_info())
     found = [m for m in known if fnmatchcase(m, name)]
     if not found:
-        raise HostnetError(f"there is no metric {name!r}; {suggestion(name, known)}")
+        raise HostnetError(f"{_core.unknown_metric(name, known)}.")
     return found
-
-
-def suggestion(name: str, known: list[str]) -> str:
-    """A hint that names the metric closest to ``name``, or where all are listed."""
-    near = nearest(name, known)
-    return near if near.startswith("did you mean") else "`hostnet metrics` lists them."

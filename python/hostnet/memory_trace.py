@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from . import _core
 from .errors import HostnetError
 from .output import check_file, check_no_input
+from .paths import nearest
 from .progress import Progress
 from .results import Result
 
@@ -21,9 +22,7 @@ def check_format(format: str) -> None:
     """Refuse a format that the engine does not write."""
     known = _core.memory_trace_formats()
     if format not in known:
-        near = _core.nearest(format, known)
-        hint = f"did you mean {near!r}?" if near else f"choose {' or '.join(known)}."
-        raise HostnetError(f"--memory {format} is no format of a memory trace; {hint}")
+        raise HostnetError(f"--memory {format} is no format of a memory trace; {nearest(format, known)}")
 
 
 def write(

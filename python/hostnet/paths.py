@@ -20,8 +20,8 @@ CLAIMS = DATA / "claims"
 
 def nearest(word: str, choices: list[str]) -> str:
     """A hint that names the choice closest to ``word``, or all of them when none is close."""
-    close = _core.nearest(word, choices)
-    return f"did you mean {close!r}?" if close else f"choose one of {', '.join(sorted(choices))}."
+    hint = _core.hint(word, choices)
+    return f"{hint}." if hint else f"choose one of {', '.join(sorted(choices))}."
 
 
 def scenario_file(name: str | os.PathLike[str]) -> Path:

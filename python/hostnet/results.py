@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from . import intervals, tenants
-from .declared import PREFIX, metric_info, suggestion
+from . import _core, intervals, tenants
+from .declared import PREFIX, metric_info
 from .errors import HostnetError
 from .output import write_text
 from .parquet import ColumnInfo
@@ -137,7 +137,7 @@ class Result:
         name = metric(str(name))
         known: Mapping[str, float | None] = tenants.values(self.data) if name.startswith(PREFIX) else self.metrics
         if name not in known:
-            raise HostnetError(f"there is no metric {name!r}; {suggestion(name, list(known))}")
+            raise HostnetError(f"{_core.unknown_metric(name, list(known))}.")
         return known[name]
 
     def interval(self, name: str) -> tuple[float, float] | None:

@@ -84,7 +84,7 @@ def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
         (["explain", "--counters", "c.csv", "--seconds", "0"], "--seconds 0"),
         (["explain", "TINY", "--out", "/proc/hostnet"], "/proc/hostnet"),
         (["run", "."], "is a directory; give a scenario's file"),
-        (["run", "kvz"], "no such scenario file; did you mean 'kvs'?"),
+        (["run", "kvz"], 'no such scenario file; did you mean "kvs"'),
         (["run", "elsewhere/x.toml"], "`hostnet scenarios` lists those that come with hostnet."),
         (["study", "sweeper", "fig99"], "fig99"),
         (["study", "swee", "fig1"], "swee"),

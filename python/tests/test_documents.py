@@ -416,7 +416,7 @@ def test_counts_are_written_per_system():
 
 
 def test_a_claim_that_the_board_does_not_have_is_an_error():
-    with pytest.raises(HostnetError, match="no claim 'fig1.too' on the scoreboard; did you mean 'fig1.two'"):
+    with pytest.raises(HostnetError, match="no claim 'fig1.too' on the scoreboard; did you mean \"fig1.two\""):
         refreshed("| claim | here |\n|---|---|\n| `fig1.too` | |", board(BOARD))
 
 

@@ -211,7 +211,7 @@ def without(*names: str) -> dict[str, float]:
     [
         ("", "holds none of the events"),
         ("1000,,cycles,1,100,,\n", "holds none of the events"),
-        ("1000,,rpq_ocupancy,1,100,,\n", "did you mean 'rpq_occupancy'?"),
+        ("1000,,rpq_ocupancy,1,100,,\n", 'did you mean "rpq_occupancy"'),
         (perf({"wpq_ge34": 7.0}).replace("70,,", "<not counted>,,"), "line 4: `wpq_ge34` was not counted"),
         (perf(quadrant3()) + "nan,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'nan' where a count is expected"),
         (perf(quadrant3()) + "many,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'many' where a count is expected"),
@@ -233,7 +233,7 @@ def test_a_bad_recording_is_one_sentence(recorded, text, says):
 @pytest.mark.parametrize(
     "change, says",
     [
-        ("chanels=2", "did you mean 'channels'?"),
+        ("chanels=2", 'did you mean "channels"'),
         ("channels", "expected KEY=VALUE"),
         ("channels=0", "not a positive number"),
         ("channels=two", "'two' is not a positive number"),

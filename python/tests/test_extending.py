@@ -199,3 +199,10 @@ def test_the_crate_beside_the_workspace_runs_its_own_components():
     assert served and int(served[2]) > 0
     # A packet that a core has taken may be answered beyond the end of the window.
     assert int(served[1]) + int(served[2]) == pytest.approx(20_000, abs=8)
+    # Its other stack drives the rings of a NIC behind PCIe; each core gets some half of the 20,000 packets.
+    done = subprocess.run([target / "release/own-components", crate / "own-port.toml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    counted = re.search(r"^counting \[\[0,(\d+)\],\[1,(\d+)\]\]$", done.stdout, re.MULTILINE)
+    assert counted and min(int(counted[1]), int(counted[2])) > 9_000
+    assert int(counted[1]) + int(counted[2]) == pytest.approx(20_000, abs=2 * 64)
+    assert re.search(r"^throughput_mrps +2\.00", done.stdout, re.MULTILINE)

@@ -121,7 +121,7 @@ def test_every_axis_of_the_published_studies_is_said_once():
     ("study", "words"),
     [
         (Study("x", "f", "F", lambda quick: [Point("kvs", {"bufs": 1}, {})], ()), "no axis declares the column 'bufs'; .*'buf'"),
-        (Study("x", "f", "F", WAYS(2), ("lat_p9_us",), base="kvs"), "there is no metric 'lat_p9_us'; .*'lat_p90_us'"),
+        (Study("x", "f", "F", WAYS(2), ("lat_p9_us",), base="kvs"), 'there is no metric "lat_p9_us"; .*"lat_p90_us"'),
     ],
 )  # fmt: skip
 def test_a_column_that_no_table_knows_is_refused_before_anything_runs(monkeypatch, study, words):

@@ -68,7 +68,7 @@ def test_a_search_and_a_maximum_have_what_is_known_and_no_more(short):
     assert result.interval("lat_max_us") is None and result.interval("mem_peak_gbs") is None
     low, high = result.interval("tenant.kvs.throughput_mops")
     assert low < result["tenant.kvs.throughput_mops"] < high
-    with pytest.raises(hn.HostnetError, match="there is no metric 'lat_p98_us'"):
+    with pytest.raises(hn.HostnetError, match='there is no metric "lat_p98_us"'):
         result.interval("lat_p98_us")
 
 

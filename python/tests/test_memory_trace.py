@@ -42,7 +42,7 @@ def test_the_command_writes_a_trace_or_one_sentence(cli, tmp_path):
     shown = cli("trace", "quadrant1", "--set", "run.time=20 us", "--memory", "ramulator2", "-o", out)
     assert "requests to DRAM of 20 us" in shown.stdout and out.stat().st_size > 1000
     for more, words in [
-        (["--memory", "ramulator"], "did you mean 'ramulator2'"),
+        (["--memory", "ramulator"], 'did you mean "ramulator2"'),
         (["--memory", "ramulator2", "--packets", 3], "--packets chooses packets"),
     ]:
         refused = cli("trace", "quadrant1", *more, "-o", tmp_path / "no.trace", check=2)

@@ -100,7 +100,7 @@ def test_the_command_lists_what_a_pattern_names(cli, tmp_path):
     ]
     assert "dram_share" in cli("metrics", "tenant.*.dram_*", check=0).stdout
     wrong = cli("metrics", "lat_p9_us")
-    assert wrong.returncode == 2 and "there is no metric 'lat_p9_us'; did you mean 'lat_p90_us'?" in wrong.stderr
+    assert wrong.returncode == 2 and 'there is no metric "lat_p9_us"; did you mean "lat_p90_us"' in wrong.stderr
     cli("metrics", "--md", tmp_path / "page.md", check=0)
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == reference.page()
 
@@ -154,9 +154,9 @@ def test_a_single_tenant_s_columns_have_names_too(alone, name, cli, tiny_file):
 @pytest.mark.parametrize(
     "asked, said",
     [
-        ("lat_p9_us", "there is no metric 'lat_p9_us'; did you mean 'lat_p90_us'?"),
-        ("tenant.*.cpj", "tenants have no column 'cpj'; did you mean 'tenant.*.cpi'?"),
-        ("tenant.cpi", "there is no metric 'tenant.cpi'; a tenant's column is tenant.NAME.COLUMN."),
+        ("lat_p9_us", 'there is no metric "lat_p9_us"; did you mean "lat_p90_us"'),
+        ("tenant.*.cpj", "tenants have no column 'cpj'; did you mean \"tenant.*.cpi\""),
+        ("tenant.cpi", 'there is no metric "tenant.cpi"; a tenant\'s column is tenant.NAME.COLUMN.'),
         ("tenant.nobody.cpi", "tenant.nobody.cpi: no tenant is called 'nobody'; choose one of"),
         ("tenant.no*.cpi", "tenant.no*.cpi: no tenant is called 'no*'; choose one of"),
     ],
@@ -168,7 +168,7 @@ def test_commands_refuse_unknown_names(cli, tiny_file, command, asked, said):
 
 def test_results_refuse_unknown_names(alone, name):
     for asked, near in (("lat_p9_us", "lat_p90_us"), (f"tenant.{name}.cpj", f"tenant.{name}.cpi")):
-        with pytest.raises(HostnetError, match=f"there is no metric '{asked}'; did you mean '{near}'"):
+        with pytest.raises(HostnetError, match=f'there is no metric "{asked}"; did you mean "{near}"'):
             alone[asked]
 
 
@@ -193,9 +193,9 @@ def test_studies_and_their_plots_take_tenants_columns(tiny_file, name, tmp_path)
 @pytest.mark.parametrize(
     "asked, said",
     [
-        ("lat_p9_us", "mine one: there is no metric 'lat_p9_us'; did you mean 'lat_p90_us'"),
-        ("lat_p9*", r"mine one: there is no metric 'lat_p9\*'; did you mean 'lat_p90_us'"),
-        ("tenant.*.cpj", r"mine one: tenants have no column 'cpj'; did you mean 'tenant.\*.cpi'"),
+        ("lat_p9_us", 'mine one: there is no metric "lat_p9_us"; did you mean "lat_p90_us"'),
+        ("lat_p9*", r'mine one: there is no metric "lat_p9\*"; did you mean "lat_p90_us"'),
+        ("tenant.*.cpj", r"mine one: tenants have no column 'cpj'; did you mean .tenant.\*.cpi."),
         ("tenant.nobody.cpi", "mine.toml: study one: tenant.nobody.cpi: no tenant is called 'nobody'"),
     ],
 )
@@ -208,7 +208,7 @@ def test_studies_refuse_unknown_columns(tiny_file, asked, said):
 
 def test_plots_and_reports_refuse_unknown_columns(tiny_file, tmp_path):
     frame = pl.DataFrame({"ways": [2, 4], "lat_p99_us": [1.0, 2.0]})
-    with pytest.raises(HostnetError, match="the table has no column 'lat_p9_us'; did you mean 'lat_p99_us'"):
+    with pytest.raises(HostnetError, match="the table has no column 'lat_p9_us'; did you mean \"lat_p99_us\""):
         plots.plot_sweep(frame, "ways", "lat_p9_us")
     for drawn, metrics in (
         ({"plot": {"x": "ways", "y": ("mem_bw_gbs",), "lines": ()}}, ()),
@@ -236,11 +236,11 @@ def claim(eval: str):
     [
         (
             "SELECT max(lat_p9_us) AS value FROM sweeper_fig5",
-            "no table has the column 'lat_p9_us'; did you mean 'lat_p90_us'",
+            "no table has the column 'lat_p9_us'; did you mean \"lat_p90_us\"",
         ),
         (
             'SELECT max("tenant.a.cpj") AS value FROM sweeper_fig9b',
-            "tenants have no column 'cpj'; did you mean 'tenant.a.cpi'",
+            "tenants have no column 'cpj'; did you mean \"tenant.a.cpi\"",
         ),
         ("SELECT max(tenant.a.cpi) AS value FROM sweeper_fig9b", "tenant.a.cpi in double quotes"),
     ],

@@ -199,7 +199,7 @@ def test_a_value_within_chance_is_marked():
         (lambda r, o: hn.compare(r, [r, 3]), "run 2 of the comparison is neither"),
         (lambda r, o: hn.compare([r, o], r), "differ in placement.ways, not only in their seeds"),
         (lambda r, o: hn.compare(r, o, names=["a"]), "names has 1 entries for 2 runs"),
-        (lambda r, o: hn.compare(r, o, metrics=["lat_p98"]), "there is no metric 'lat_p98'"),
+        (lambda r, o: hn.compare(r, o, metrics=["lat_p98"]), 'there is no metric "lat_p98"'),
         (lambda r, o: hn.repeat("kvs", 0), "times = 0"),
     ],
 )

@@ -67,7 +67,7 @@ def test_points_that_follow_the_first_ones_are_on_the_same_platform():
 @pytest.mark.parametrize(
     "system, platform, sentence",
     [
-        ("sweeper", "sim24-artefact", "studies of sweeper do not run there; did you mean 'sim24-artifact'"),
+        ("sweeper", "sim24-artefact", 'studies of sweeper do not run there; did you mean "sim24-artifact"'),
         ("idio", ARTIFACT, "studies of idio do not run there; choose one of idio-gem5, idio-gem5-artifact."),
         ("ccnic", ARTIFACT, "studies of ccnic do not run there, nor on any but their own"),
         ("gem5net", "altra", "studies of gem5net do not run there, nor on any but their own"),

@@ -141,7 +141,7 @@ def test_a_platform_in_the_current_directory_serves_a_scenario_that_comes_with_h
 
 
 def test_a_platform_that_does_not_exist_is_one_sentence(cli):
-    for name, hint in (("skylak", "did you mean 'skylake'?"), ("nope.toml", "choose one of")):
+    for name, hint in (("skylak", 'did you mean "skylake"'), ("nope.toml", "choose one of")):
         said = cli("platforms", name, check=2).stderr
         assert said.count("\n") == 1 and hint in said
 

@@ -183,7 +183,7 @@ def test_plot_sweep_draws_the_columns_it_is_told():
 
 
 def test_plot_sweep_names_the_columns_there_are():
-    with pytest.raises(HostnetError, match="no column 'way'; did you mean 'ways'"):
+    with pytest.raises(HostnetError, match="no column 'way'; did you mean \"ways\""):
         plots.plot_sweep(pl.DataFrame({"ways": [1]}), "way", "ways")
 
 

@@ -172,7 +172,7 @@ def test_a_first_run_that_is_not_there_is_one_sentence(tmp_path):
         scoreboard.first_page("mine", [path])
     with pytest.raises(HostnetError, match="no first run was kept. Its board was run many times"):
         scoreboard.first_page("hostnetwork")
-    with pytest.raises(HostnetError, match="did you mean 'sweeper'"):
+    with pytest.raises(HostnetError, match='did you mean "sweeper"'):
         scoreboard.first_page("sweper")
 
 

@@ -336,7 +336,7 @@ def test_names_paths_and_tables_stand_for_scenarios(tiny, tiny_file):
         assert hn.run(given).metrics == one
     assert hn.run("directed-rx").spec["name"] == "directed-rx"
     assert hn.sweep("directed-rx", {"seed": [1, 2]})["seed"].to_list() == [1, 2]
-    with pytest.raises(hn.HostnetError, match="did you mean 'kvs'"):
+    with pytest.raises(hn.HostnetError, match='did you mean "kvs"'):
         hn.run("kvss")
 
 
@@ -493,11 +493,11 @@ def test_kinds_are_told_and_the_keys_of_one():
 @pytest.mark.parametrize(
     "path, hint",
     [
-        ("placment", "did you mean 'placement'?"),
-        ("placement.wayz", "did you mean 'ways'?"),
+        ("placment", 'did you mean "placement"'),
+        ("placement.wayz", 'did you mean "ways"'),
         ("placement.ways.low", "a single value"),
         ("", "choose one of"),
-        ("tenant.app.mika", "did you mean 'mica'?"),
+        ("tenant.app.mika", 'did you mean "mica"'),
     ],
 )
 def test_a_key_that_the_schema_does_not_have_is_one_sentence(path, hint):
@@ -519,9 +519,9 @@ def test_every_table_of_the_schema_can_be_told():
 def test_a_metric_that_does_not_exist_is_one_sentence(tiny):
     result = hn.run(tiny)
     assert result["lat_p99_us"] == result.metrics["lat_p99_us"]
-    with pytest.raises(HostnetError, match="no metric 'lat_p99'; did you mean 'lat_p9"):
+    with pytest.raises(HostnetError, match='no metric "lat_p99"; did you mean \'lat_p9'):
         result["lat_p99"]
-    with pytest.raises(HostnetError, match="no metric 'zzz'; `hostnet metrics` lists them"):
+    with pytest.raises(HostnetError, match='no metric "zzz"; `hostnet metrics` lists them'):
         result["zzz"]
 
 

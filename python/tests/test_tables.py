@@ -165,19 +165,19 @@ def test_a_sweep_prints_the_metrics_asked_for(cli, tiny_file):
     named = [m for m in metric_info() if re.search(rf"\b{m}\b", out)]
     assert named == ["lat_p90_us", "lat_p99_us", "lat_p999_us", "amat_cycles"]
     wrong = cli("sweep", tiny_file, "--vary", "seed=1,2", "--metrics", "amat_cycle")
-    assert wrong.returncode == 2 and "there is no metric 'amat_cycle'; did you mean 'amat_cycles'?" in wrong.stderr
+    assert wrong.returncode == 2 and 'there is no metric "amat_cycle"; did you mean "amat_cycles"' in wrong.stderr
 
 
 def test_a_run_prints_the_metrics_asked_for_and_names_those_without_a_value(cli, tiny_file):
     done = cli("run", tiny_file, "--metrics", "amat_cycles,lat_p9*,p2m_gbs", "--metrics", "seed_*,tcp_rtt_us")
-    assert done.returncode == 2 and "--metrics seed_*: there is no metric 'seed_*'" in done.stderr
+    assert done.returncode == 2 and '--metrics seed_*: there is no metric "seed_*"' in done.stderr
     done = cli("run", tiny_file, "--metrics", "amat_cycles,lat_p9*", "--metrics", "tcp_rtt_us", check=0)
     first = [line.split()[0] for line in done.stdout.splitlines() if line.split()]
     named = [word for word in first if word in metric_info()]
     assert named == ["amat_cycles", "lat_p90_us", "lat_p99_us", "lat_p999_us"]
     assert done.stderr == "hostnet: note: tcp_rtt_us has no value here.\n"
     wrong = cli("run", tiny_file, "--metrics", "amat_cycle")
-    assert wrong.returncode == 2 and "there is no metric 'amat_cycle'; did you mean 'amat_cycles'?" in wrong.stderr
+    assert wrong.returncode == 2 and 'there is no metric "amat_cycle"; did you mean "amat_cycles"' in wrong.stderr
     assert cli("run", tiny_file, "--metrics", "amat_cycles", "--all").returncode == 2
 
 

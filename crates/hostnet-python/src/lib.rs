@@ -164,10 +164,16 @@ fn student(freedom: f64) -> PyResult<f64> {
         .ok_or_else(|| SpecError::new_err(format!("freedom = {freedom} is not above 0; an interval needs two values.")))
 }
 
-/// The choice nearest to `word`; None if none is near.
+/// Text `did you mean "x"` for the choice nearest to `word`; empty if none is near.
 #[pyfunction]
-fn nearest(word: &str, choices: Vec<String>) -> Option<String> {
-    config::nearest_choice(word, choices.iter().map(String::as_str)).map(str::to_string)
+fn hint(word: &str, choices: Vec<String>) -> String {
+    config::hint(word, choices.iter().map(String::as_str))
+}
+
+/// Clause about metric `word`, where the metrics `known` exist, as the engine says it of a file.
+#[pyfunction]
+fn unknown_metric(word: &str, known: Vec<String>) -> String {
+    config::unknown_metric(word, &known.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Clause about key `word`, which a table with the keys `valid` lacks, as the engine says it of a file.
@@ -188,7 +194,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(student, m)?)?;
     m.add_function(wrap_pyfunction!(unknown_key, m)?)?;
-    m.add_function(wrap_pyfunction!(nearest, m)?)?;
+    m.add_function(wrap_pyfunction!(unknown_metric, m)?)?;
+    m.add_function(wrap_pyfunction!(hint, m)?)?;
     m.add_function(wrap_pyfunction!(life::trace, m)?)?;
     m.add_function(wrap_pyfunction!(life::parts, m)?)?;
     m.add_function(wrap_pyfunction!(life::watch, m)?)?;

@@ -25,6 +25,8 @@ pub mod app;
 
 pub mod stack;
 
+pub mod probe;
+
 pub mod model;
 
 pub mod config;

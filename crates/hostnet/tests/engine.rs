@@ -2,13 +2,16 @@
 
 use hostnet::app::{AppBuildContext, Application, Content, ServeOutcome};
 use hostnet::core::{Op, Program};
+use hostnet::kernel::Time;
 use hostnet::kernel::{LineAddr, RandomStream};
 use hostnet::memory::region::{RegionKind, Sharing};
 use hostnet::memory::Inbound;
+use hostnet::meter::table::table;
 use hostnet::placement::{DataPlane, DeviceTransfer, PlacementSpec, Ways};
 use hostnet::stack::dispatch::Dispatch;
 use hostnet::stack::extension::{ExtensionThread, Stack, StackSite};
-use hostnet::stack::{Ctx, Role, Software, Step};
+use hostnet::stack::pmd::PollMode;
+use hostnet::stack::{Bus, Ctx, Notice, Role, RoleView, Software, Step, Wakes};
 use hostnet::{Engine, VERSION};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -186,6 +189,112 @@ impl Stack for Deaf {
     fn build(_: &DeafSpec, site: &mut StackSite) -> Result<(Deaf, Vec<ExtensionThread>), String> {
         Ok((Deaf, site.cores.iter().map(|_| ExtensionThread::new(Deaf)).collect()))
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CountingSpec {}
+
+/// A stack whose cores drive descriptor rings of their own, and count their bursts in one line.
+#[derive(Clone)]
+struct Counting {
+    counter: LineAddr,
+    taken: Vec<u64>,
+}
+
+impl Role for Counting {
+    fn restart_meters(&mut self, _: &mut Bus) {
+        self.taken.fill(0);
+    }
+    fn tables(&self, _: &RoleView) -> Vec<(&'static str, Value)> {
+        let rows = self.taken.iter().map(|n| vec![(*n).into()]).collect();
+        vec![("counting", table(&[("packets", "packets")], rows))]
+    }
+}
+
+impl Stack for Counting {
+    type Spec = CountingSpec;
+    const DRIVES_RINGS: bool = true;
+
+    fn build(_: &CountingSpec, site: &mut StackSite) -> Result<(Counting, Vec<ExtensionThread>), String> {
+        let (counter, cores) = (site.shared(1), site.cores.len());
+        let driver = |local| site.driver(local).ok_or("\"counting\" needs a nic on a port".to_string());
+        let drivers = (0..cores).map(driver).collect::<Result<Vec<_>, _>>()?;
+        let threads = drivers.into_iter().map(|d| ExtensionThread::new(CountingCore(d))).collect();
+        Ok((Counting { counter, taken: vec![0; cores] }, threads))
+    }
+}
+
+#[derive(Clone)]
+struct CountingCore(PollMode);
+
+impl Software for CountingCore {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        let before = c.tally.taken;
+        let step = self.0.step(c);
+        let taken = c.tally.taken - before;
+        if let (true, Some(shared)) = (taken > 0, c.roles.get_mut::<Counting>()) {
+            c.program.push(Op::Atomic { line: shared.counter });
+            shared.taken[c.step.local] += taken;
+        }
+        step
+    }
+    fn notify(&mut self, what: Notice, now: Time) -> Wakes {
+        self.0.notify(what, now)
+    }
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        self.0.retired(tag, c);
+    }
+}
+
+const ON_A_PORT: &str = r#"
+    name = "own"
+    platform = "icx"
+    override.nodes.count = 1
+    placement = { policy = "ddio", ways = 2 }
+    peripheral = [{ kind = "ethernet", name = "front" }]
+    tenant = [{ name = "a", cores = 2, stack = "counting", nic = "front", app = { kind = "testpmd", mode = "macswap" } }]
+    traffic = { arrivals = "fixed", rate = "1 Mpps", packet = "256 B" }
+    run = { load = "fixed", requests = 4000, warmup_requests = 1000 }
+"#;
+
+/// The stack of one's own gets each packet that a poll-mode driver gets, and the line that its cores share costs them time.
+#[test]
+fn a_stack_of_one_s_own_drives_the_rings_of_a_nic_on_a_port() {
+    let engine = engine().stack::<Counting>("counting");
+    let run = |text: &str| {
+        let scenario = engine.resolve(text, "own.toml", &search()).unwrap_or_else(|e| panic!("{e}"));
+        engine.run(&scenario).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let (own, plain) = (run(ON_A_PORT), run(&ON_A_PORT.replace("\"counting\"", "\"poll_mode\"")));
+    let taken: Vec<u64> =
+        own.tables["counting"]["rows"].as_array().expect("rows").iter().filter_map(|r| r[0].as_u64()).collect();
+    assert!(taken.iter().all(|n| *n > 1500), "both cores take packets: {taken:?}");
+    assert!((3900..=4100).contains(&taken.iter().sum::<u64>()), "{taken:?} of 4000 packets");
+    for o in [&own, &plain] {
+        let rate = o.values.named("throughput_mrps").expect("packets");
+        assert!((0.99..=1.01).contains(&rate), "{rate} Mrps");
+        assert_eq!(o.values.named("drop_rate"), Some(0.0));
+    }
+    let service = |o: &hostnet::host::Outcome| o.values.named("service_mean_us").expect("services");
+    assert!(
+        service(&own) > service(&plain),
+        "{} us with the shared line, {} us without",
+        service(&own),
+        service(&plain)
+    );
+}
+
+#[test]
+fn a_stack_that_knows_queue_pairs_only_gets_no_nic_on_a_port() {
+    let engine = engine().stack::<Counting>("counting");
+    let refused = |text: &str| engine.resolve(text, "own.toml", &search()).expect_err("refused").0;
+    let said = refused(&ON_A_PORT.replace("\"counting\"", "\"dispatch\""));
+    assert!(
+        said.contains("tenant[0].nic = \"front\": the stack \"dispatch\" takes packets from queue pairs"),
+        "{said}"
+    );
+    let said = refused(&ON_A_PORT.replace("icx", "cascadelake").replace("override.nodes.count = 1", ""));
+    assert!(said.contains("tenant[0].stack = \"counting\" needs platform.poll_mode"), "{said}");
 }
 
 /// Packets that go on to come do not keep a run alive in which nothing is served.

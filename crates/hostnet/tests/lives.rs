@@ -4,7 +4,7 @@
 use crate::common::{get, platforms};
 use hdrhistogram::Histogram;
 use hostnet::app::AppSpec;
-use hostnet::config::scenario::Load;
+use hostnet::config::scenario::{ArrivalProcess, Load};
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, trace, Lived, Outcome, PacketTrace, Pick};
 use hostnet::kernel::units::{OfferedRate, Rate, Span};
@@ -26,7 +26,7 @@ fn shipped(name: &str, requests: u64) -> Scenario {
 fn at(name: &str, requests: u64, per_second: u64) -> Scenario {
     let mut s = shipped(name, requests);
     s.run.load = Load::Fixed;
-    s.traffic.rate = Some(OfferedRate::Packets(Rate(per_second)));
+    s.traffic.set_rate(OfferedRate::Packets(Rate(per_second)));
     s
 }
 
@@ -223,7 +223,7 @@ fn segments_of_tcp_as_a_service() {
         let mut s = shipped(name, 1500);
         let AppSpec::TcpEcho(echo) = &mut s.tenants[0].app else { panic!("an echo server") };
         (echo.flows, echo.pipelined, echo.quirks.data) = (8, 2, 30_000);
-        s.traffic.outstanding = 16;
+        s.traffic.process = ArrivalProcess::Closed { outstanding: 16, timeout: s.traffic.timeout() };
         let parts = [LifePart::RingWait, LifePart::Protocol, LifePart::EntryWait, LifePart::Service];
         let (_, t) =
             check_of(&s, &[&RECEIVE[..], &parts[..], &[LifePart::SocketWait, LifePart::Transmission]].concat(), 500);
@@ -251,7 +251,7 @@ fn round_trips_of_a_client() {
         let mut s = resolve(&(text + &client), file.to_str().expect("a path"), &[platforms()])
             .unwrap_or_else(|e| panic!("{e}"));
         (s.run.load, s.run.requests, s.run.warmup_requests) = (Load::Fixed, 1500, Some(300));
-        s.traffic.rate = Some(OfferedRate::Packets(Rate(rate)));
+        s.traffic.set_rate(OfferedRate::Packets(Rate(rate)));
         let parts = [LifePart::Request, LifePart::Doorbell, LifePart::Flight, LifePart::RingWait, LifePart::Service];
         let (o, t) = check(&s, &[&RECEIVE[1..], &parts[..]].concat());
         let h = metered(&t.latencies);

@@ -291,3 +291,23 @@ fn what_cannot_serve_all_tenants_is_refused_with_the_reason() {
         ],
     );
 }
+
+/// A tenant has one stack with the options of that stack, and one arrival process with the keys of that process.
+#[test]
+fn an_option_of_another_stack_or_process_is_refused_with_its_key() {
+    let text = on_icx(RUN, "") + &tenant("one", 2, "dscp = 0", FORWARDER, "") + &nic("a", "100 Gbps");
+    refused(
+        &text,
+        &[
+            ("dscp = 0", "stack = \"queue_pair\"\nrecycling = \"copy\"", "tenant[0].recycling is of a poll-mode driver"),
+            ("dscp = 0", "pipeline = {}", "tenant[0].pipeline: its cores need stack = \"poll_mode\""),
+            ("dscp = 0", "ccnic = { recycle = false }", "tenant[0].ccnic needs stack = \"ccnic\""),
+            ("dscp = 0", "nic = \"a\"", "tenant[0].nic = \"a\": the tenant's packets come through no Ethernet NIC"),
+            (
+                "dscp = 0",
+                "traffic = { arrivals = \"fixed\", rate = \"1 Mpps\", depth = 4 }",
+                "tenant[0].traffic.depth = 4 is for tenant[0].traffic.arrivals = \"keep_depth\", which is \"fixed\" here",
+            ),
+        ],
+    );
+}

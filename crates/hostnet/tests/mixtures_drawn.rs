@@ -3,7 +3,7 @@
 
 use crate::common::platforms;
 use hostnet::app::WorkSource;
-use hostnet::config::scenario::{StackSpec, TenantSpec};
+use hostnet::config::scenario::TenantSpec;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Host};
 use hostnet::kernel::{RandomStream, TenantId, Time};
@@ -392,9 +392,9 @@ fn drained(s: Scenario) -> Result<(), String> {
     // Cores whose NIC loops back generate their packets themselves.
     for (t, spec) in tenants.iter().zip(&s.tenants).filter(|(_, t)| !t.loops()) {
         let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
-        match traffic.outstanding {
+        match traffic.outstanding() {
             0 => host.offer(*t, Some(Arrivals::fixed(1e6)), 0),
-            n => host.offer_closed(*t, n, traffic.timeout.into()),
+            n => host.offer_closed(*t, n, traffic.timeout().into()),
         }
     }
     for _ in 0..8 {
@@ -403,7 +403,7 @@ fn drained(s: Scenario) -> Result<(), String> {
     }
     for (t, spec) in tenants.iter().zip(&s.tenants) {
         let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
-        if traffic.outstanding == 0 {
+        if traffic.outstanding() == 0 {
             host.offer(*t, None, 0);
         }
     }
@@ -421,8 +421,8 @@ fn drained(s: Scenario) -> Result<(), String> {
 
 /// Whether a tenant does nothing once its packets have ended.
 fn serves(t: &TenantSpec) -> bool {
-    let ends = t.traffic.as_ref().is_some_and(|t| t.outstanding == 0);
-    ends && t.stack != Some(StackSpec::Ccnic) && t.work() == WorkSource::Packets
+    let ends = t.traffic.as_ref().is_some_and(|t| t.outstanding() == 0);
+    ends && t.stack.ccnic().is_none() && t.work() == WorkSource::Packets
 }
 
 /// The first metric that is infinite or no number.

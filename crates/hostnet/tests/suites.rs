@@ -59,6 +59,7 @@ mod tas;
 mod tcp_contract;
 mod threads_contract;
 mod traffic_contract;
+mod twelve_mixtures;
 mod two_hosts;
 mod two_nics;
 mod type_names;

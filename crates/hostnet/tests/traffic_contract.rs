@@ -371,7 +371,7 @@ fn a_capture_that_cannot_be_made_leaves_no_file() {
     for (name, to) in [("pcie-e810", "a generator on the host's cores"), ("tcp-echo-cx6", "clients over TCP")] {
         let text = std::fs::read_to_string(platforms().join(format!("../scenarios/{name}.toml"))).unwrap();
         let refused = run_and_capture(&scenario(&text), &out, &mut |_| Ok(())).expect_err("refused");
-        assert!(refused.contains(&format!("what comes back to {to} is not captured yet")), "{refused}");
+        assert!(refused.contains(&format!("a capture of what comes back to {to} is not built yet")), "{refused}");
     }
     assert_eq!(folder.files(), [""; 0]);
 }

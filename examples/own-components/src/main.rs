@@ -1,6 +1,7 @@
-//! An engine with a policy, an application and a stack of one's own: runs the scenario that the first argument names, or
+//! An engine with a policy, an application and two stacks of one's own: runs the scenario that the first argument names, or
 //! own.toml, and prints what it measured.
 
+mod counting;
 mod headers;
 mod lookup;
 mod stealing;
@@ -14,7 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new()
         .policy("headers", headers::Headers::new)
         .app::<lookup::Lookup>("lookup")
-        .stack::<stealing::Stealing>("stealing");
+        .stack::<stealing::Stealing>("stealing")
+        .stack::<counting::Counting>("counting");
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let file = std::env::args().nth(1).map_or_else(|| here.join("own.toml"), PathBuf::from);
     let text = std::fs::read_to_string(&file)?;
@@ -25,6 +27,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{:28} {value:.4} {}", metric.name, metric.unit);
         }
     }
-    println!("stealing {}", outcome.tables["stealing"]["rows"]);
+    for name in ["stealing", "counting"] {
+        if let Some(table) = outcome.tables.get(name) {
+            println!("{name} {}", table["rows"]);
+        }
+    }
     Ok(())
 }

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import intervals, tenants
+from .. import _core, intervals, tenants
 from ..cache import Cache, contents
 from ..declared import PREFIX, metric_info
 from ..declared import matching as names_of
@@ -506,9 +506,7 @@ def _check(study: Study, quick: bool) -> None:
             except HostnetError as e:
                 raise HostnetError(f"{study.system} {study.figure}: {e}") from None
             if found != [name]:
-                raise HostnetError(
-                    f"{study.system} {study.figure}: there is no metric {name!r}; did you mean {found[0]!r}?"
-                )
+                raise HostnetError(f"{study.system} {study.figure}: {_core.unknown_metric(name, found)}.")
 
 
 def _of_tenants(study: Study) -> list[str]:

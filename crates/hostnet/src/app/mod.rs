@@ -17,154 +17,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Point at which a directed test evicts the packet from the LLC.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EvictAt {
-    /// The packet is not evicted.
-    #[default]
-    None,
-    /// The packet is evicted before the core reads the packet.
-    BeforeUse,
-    /// The packet is evicted after the core has read the packet.
-    AfterUse,
-}
-
-/// Parameters of the directed test of one receive buffer (Sweeper, Fig. 3 and section II-B).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DirectedRxSpec {
-    /// Number of cache blocks of the packet.
-    pub blocks: u32,
-    /// Point at which the packet is evicted from the LLC: "none" (the default), "before_use" or "after_use".
-    #[serde(default)]
-    pub evict: EvictAt,
-}
-
-/// Parameters of the directed test of one transmit buffer (Sweeper, Fig. 4).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DirectedTxSpec {
-    /// Number of cache blocks of the packet.
-    pub blocks: u32,
-    /// Time for which the core is busy with other work after posting the packet.
-    pub busy: crate::kernel::units::Span,
-}
-
-/// Method that makes a page safe for its next owner (Sweeper, section V-B).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Guard {
-    /// The page is zeroed through the caches, without further measures.
-    #[default]
-    None,
-    /// The page is zeroed, and every block is then written back with CLWB.
-    Clwb,
-    /// The page is zeroed by DMA that does not use DDIO.
-    Dma,
-}
-
-/// Parameters of the directed test of page reuse (Sweeper, section V-B).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PageReuseSpec {
-    /// Size of the page.
-    pub page: crate::kernel::units::Size,
-    /// Method with which the kernel makes the page safe for its next owner: "none" (the default), "clwb" or "dma".
-    #[serde(default)]
-    pub guard: Guard,
-}
-
-/// Location of the line that `probe_latency` loads (CC-NIC, Fig. 7). Cores 0 and 1 belong to the first node, core 2 to
-/// the last; lines in another core's cache are modified.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ProbePlace {
-    /// The L1 of the core that loads the line.
-    LocalL1,
-    /// Only the L2 of the core that loads the line.
-    LocalL2,
-    /// Only the LLC of the core's node.
-    LocalLlc,
-    /// Memory of the core's node, and no cache.
-    LocalDram,
-    /// The L2 of another core of the same node.
-    OtherL2,
-    /// The LLC of the other node, which is the line's home.
-    RemoteLlc,
-    /// Memory of the other node, and no cache.
-    RemoteDram,
-    /// The L2 of a core of the other node, which is the line's home (remote-homed).
-    RemoteL2Rh,
-    /// The L2 of a core of the other node, while the reader's node is the line's home (local-homed).
-    RemoteL2Lh,
-}
-
-impl ProbePlace {
-    /// Whether the location needs two nodes.
-    pub fn is_remote(self) -> bool {
-        use ProbePlace::{RemoteDram, RemoteL2Lh, RemoteL2Rh, RemoteLlc};
-        matches!(self, RemoteLlc | RemoteDram | RemoteL2Rh | RemoteL2Lh)
-    }
-}
-
-/// Parameters of the directed test of one load's latency (CC-NIC, section 3.2 and Fig. 7).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProbeLatencySpec {
-    /// Location of the line that is loaded.
-    pub place: ProbePlace,
-}
-
-/// Access that `probe_device` makes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceProbe {
-    /// One uncached load of `bytes`.
-    Load,
-    /// `stores` write-combining stores of `bytes` each, every store to a different line.
-    Store,
-}
-
-/// Parameters of the directed test of accesses to a device (CC-NIC, section 2.2 and Fig. 3).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProbeDeviceSpec {
-    /// Access to the device: "load" or "store".
-    pub access: DeviceProbe,
-    /// Bytes of the load or of each store (1 to 64).
-    pub bytes: u8,
-    /// Number of stores in the burst. The default is 1.
-    #[serde(default = "one_store")]
-    pub stores: u32,
-}
-fn one_store() -> u32 {
-    1
-}
-
-/// Request that a device makes in `probe_place`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ProbeRequest {
-    /// A write of the whole line.
-    Write,
-    /// A read of the line.
-    Read,
-}
-
-/// Parameters of the directed test of one device request (IDIO, section II-A and Fig. 1).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProbePlaceSpec {
-    /// Request that the device makes: "write" or "read".
-    pub request: ProbeRequest,
-    /// Location of the line before the request.
-    pub place: crate::memory::stats::LineLocation,
-    /// Whether the core has modified its copy of the line, where it has one. The default is false.
-    #[serde(default)]
-    pub dirty: bool,
-}
-
 /// Outcome of an application's service of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
@@ -432,14 +284,9 @@ impl<T: Application> Application for Box<T> {
     }
 }
 
-/// Declares the applications, one file each: their kinds in scenarios, and the dispatch over them. Directed tests are
-/// kinds that the host drives itself.
+/// Declares the applications, one file each: their kinds in scenarios, and the dispatch over them.
 macro_rules! apps {
-    (
-        $($(#[$doc:meta])* mod $file:ident => $name:ident($app:ty),)*
-        --- directed tests ---
-        $($(#[$test_doc:meta])* $test:ident($spec:ty),)*
-    ) => {
+    ($($(#[$doc:meta])* mod $file:ident => $name:ident($app:ty),)*) => {
         $(pub mod $file;)*
 
         /// A workload and its parameters.
@@ -447,7 +294,6 @@ macro_rules! apps {
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum AppSpec {
             $($(#[$doc])* $name(<$app as Application>::Spec),)*
-            $($(#[$test_doc])* $test($spec),)*
         }
 
         impl AppSpec {
@@ -458,15 +304,13 @@ macro_rules! apps {
             pub fn check(&self, cores: u32) -> Result<(), String> {
                 match self {
                     $(AppSpec::$name(s) => <$app>::check(s, cores),)*
-                    $(AppSpec::$test(_) => Ok(()),)*
                 }
             }
 
-            /// Source of the work of the application's cores; packets, for directed tests.
+            /// Source of the work of the application's cores.
             pub fn work(&self) -> WorkSource {
                 match self {
                     $(AppSpec::$name(s) => <$app>::work(s),)*
-                    $(AppSpec::$test(_) => WorkSource::Packets,)*
                 }
             }
 
@@ -478,14 +322,6 @@ macro_rules! apps {
                         let kind = serde_json::to_value(of_engine).ok().and_then(|v| v["kind"].as_str().map(String::from));
                         kind.unwrap_or_default()
                     }
-                }
-            }
-
-            /// Whether the application is a directed test, which the host drives itself.
-            pub fn is_directed(&self) -> bool {
-                match self {
-                    $(AppSpec::$name(_) => false,)*
-                    $(AppSpec::$test(_) => true,)*
                 }
             }
 
@@ -502,7 +338,6 @@ macro_rules! apps {
             pub fn input(&mut self) -> Option<&mut String> {
                 match self {
                     $(AppSpec::$name(s) => <$app>::input(s),)*
-                    $(AppSpec::$test(_) => None,)*
                 }
             }
 
@@ -510,7 +345,6 @@ macro_rules! apps {
             pub fn origin(&self) -> Origin {
                 match self {
                     $(AppSpec::$name(s) => <$app>::origin(s),)*
-                    $(AppSpec::$test(_) => Origin::Network,)*
                 }
             }
         }
@@ -527,7 +361,6 @@ macro_rules! apps {
             pub fn build(spec: &AppSpec, packet: u32, context: AppBuildContext) -> Result<App, String> {
                 match spec {
                     $(AppSpec::$name(s) => <$app>::build(s, packet, context).map(App::$name),)*
-                    $(AppSpec::$test(_) => Err("a directed test takes no traffic".into()),)*
                 }
             }
             /// Bytes of the largest packet that the application's file tells it to send.
@@ -642,19 +475,6 @@ apps! {
     mod memory_trace => MemoryTrace(memory_trace::MemoryTrace),
     /// Application of one's own, which an engine knows by its kind.
     mod extension => Extension(extension::ExtensionApp),
-    --- directed tests ---
-    /// Directed test of the life of one receive buffer.
-    DirectedRx(DirectedRxSpec),
-    /// Directed test of the life of one transmit buffer.
-    DirectedTx(DirectedTxSpec),
-    /// Directed test of a page that changes its owner.
-    PageReuse(PageReuseSpec),
-    /// Directed test of one load's latency, by the location of the line.
-    ProbeLatency(ProbeLatencySpec),
-    /// Directed test of a load from a device, or of a burst of write-combining stores to it.
-    ProbeDevice(ProbeDeviceSpec),
-    /// Directed test of one request of a device, by the location of the line.
-    ProbePlace(ProbePlaceSpec),
 }
 
 /// Number of lines that `bytes` bytes take, at least one.

@@ -6,7 +6,7 @@ use super::check_precision::precision;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
 use super::check_unused::{has_queue_pairs, packets, streams, unused};
-use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
+use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
@@ -18,6 +18,7 @@ use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::idio::IdioSpec;
 use crate::placement::{ddio, resq, DeviceKind, DeviceTransfer, Placement, PlacementPolicy, SweepTx, Ways};
+use crate::probe::ProbeSpec;
 use crate::stack::pmd::{PipelineSpec, Recycling};
 use serde::Serialize;
 
@@ -50,7 +51,7 @@ pub fn check(s: &Scenario) -> Check {
     check_mixture::nics(s)?;
     peripherals(s)?;
     let parts = check_mixture::parts(s);
-    if parts.is_empty() || s.tenants.iter().any(directed) {
+    if parts.is_empty() {
         alone(s)?;
         return packets(s);
     }
@@ -72,7 +73,8 @@ fn alone(s: &Scenario) -> Check {
 
 /// Checks that no name is empty, because names appear in messages, tables and file names.
 fn names(s: &Scenario) -> Check {
-    let tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}].name"), &t.name));
+    let of_tenants = s.tenants.iter().map(|t| &t.name).chain(s.tenants.probe().map(|p| &p.name));
+    let tenants = of_tenants.enumerate().map(|(i, name)| (format!("tenant[{i}].name"), name));
     for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants)
     {
         need(!name.trim().is_empty(), || format!("{key} = \"{name}\" is empty"))?;
@@ -224,9 +226,12 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
     let p = &s.placement;
+    if s.tenants.probe().is_some() {
+        return Ok(());
+    }
     let pairs = ["placement.resq = true", "rings.proactive_drop"];
     if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
-        let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(|t| serves(t) && !directed(t));
+        let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(serves);
         let given = [p.resq, s.rings.proactive_drop > 0];
         return match pairs.iter().zip(given).find(|(_, given)| *given && !paired) {
             Some((key, _)) => Err(format!("{key} is for queue pairs, and no tenant here has any; leave it out")),
@@ -248,38 +253,22 @@ fn policy_has_a_device(s: &Scenario) -> Check {
 }
 
 fn tenants(s: &Scenario) -> Check {
-    need(!s.tenants.is_empty() || !s.peripherals.is_empty(), || {
+    let probe = s.tenants.probe();
+    need(!s.tenants.is_empty() || probe.is_some() || !s.peripherals.is_empty(), || {
         "tenant is missing: at least one [[tenant]] or [[peripheral]] must run".into()
     })?;
     let mut cores = 0u64;
+    if let Some(p) = probe {
+        cores += u64::from(p.cores);
+        caches_of_cores(s, 0, p.cores, p.llc_ways.as_ref(), p.l2_size)?;
+    }
     for (i, t) in s.tenants.iter().enumerate() {
-        positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
-        let llc = &s.platform.caches.llc;
-        let mask = ways(t, llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
-        need(mask & !llc.inclusive_mask() != 0, || {
-            format!(
-                "tenant[{i}].llc_ways are all among the {} of platform.caches.llc.quirks.inclusive_ways; choose others",
-                llc.quirks.inclusive_ways
-            )
-        })?;
-        let driver = t.stack == Some(StackSpec::PollMode);
-        need(driver || t.recycling == Recycling::RunToCompletion, || {
-            format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")
-        })?;
-        if let Some(p) = &t.pipeline {
+        caches_of_cores(s, i, t.cores, t.llc_ways.as_ref(), t.l2_size)?;
+        if let Some(p) = t.stack.pipeline() {
             pipeline(s, t, p).map_err(|e| format!("tenant[{i}].pipeline: {e}"))?;
         }
-        need(t.ccnic.is_none() || t.stack == Some(StackSpec::Ccnic), || {
-            format!("tenant[{i}].ccnic needs stack = \"ccnic\" of that tenant; leave it out")
-        })?;
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
-        if let Some(size) = t.l2_size {
-            let mut h = s.platform.caches.clone();
-            h.l2.size = size;
-            positive(&format!("tenant[{i}].l2_size"), size.0)?;
-            h.check().map_err(|e| format!("tenant[{i}].l2_size: {e}"))?;
-        }
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
     let nodes = s.nodes();
@@ -305,9 +294,26 @@ fn tenants(s: &Scenario) -> Check {
     }
 }
 
+/// Checks the number of cores of tenant `i`, and what they have of the caches.
+fn caches_of_cores(s: &Scenario, i: usize, cores: u32, llc_ways: Option<&WaysSpec>, l2_size: Option<Size>) -> Check {
+    positive(&format!("tenant[{i}].cores"), cores.into())?;
+    let llc = &s.platform.caches.llc;
+    let mask = ways(llc_ways, llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+    need(mask & !llc.inclusive_mask() != 0, || {
+        format!(
+            "tenant[{i}].llc_ways are all among the {} of platform.caches.llc.quirks.inclusive_ways; choose others",
+            llc.quirks.inclusive_ways
+        )
+    })?;
+    let Some(size) = l2_size else { return Ok(()) };
+    let mut h = s.platform.caches.clone();
+    h.l2.size = size;
+    positive(&format!("tenant[{i}].l2_size"), size.0)?;
+    h.check().map_err(|e| format!("tenant[{i}].l2_size: {e}"))
+}
+
 /// Checks that two cores of a poll-mode driver can work as a pipeline.
 fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
-    need(t.stack == Some(StackSpec::PollMode), || "its cores need stack = \"poll_mode\"".into())?;
     p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
     need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
     need(t.origin() == Origin::Network, || "the application sends packets of its own".into())?;
@@ -360,12 +366,8 @@ fn peripherals(s: &Scenario) -> Check {
         positive("platform.iio.quirks.write_back_buffer", iio.quirks.write_back_buffer.into())?;
     }
     if s.peripherals.is_empty() {
-        let asks = |t: &TenantSpec| match &t.app {
-            AppSpec::ProbeDevice(_) => true,
-            AppSpec::BlockStores(b) => b.target == StoredTo::WcDevice,
-            _ => false,
-        };
-        let asking = s.find_tenant(asks);
+        let asks = |t: &TenantSpec| matches!(&t.app, AppSpec::BlockStores(b) if b.target == StoredTo::WcDevice);
+        let asking = s.find_tenant(asks).or(probes_device(s).then_some(TenantId(0)));
         return need(asking.is_none(), || {
             format!(
                 "tenant[{}].app uses a device, and none is there: give a [[peripheral]]",
@@ -385,9 +387,9 @@ fn peripherals(s: &Scenario) -> Check {
 ///
 /// # Errors
 /// Returns one clause with the value and what would be valid.
-pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
+pub fn ways(given: Option<&WaysSpec>, of: u32) -> Result<u32, String> {
     let all = ddio::low_ways(of);
-    match &t.llc_ways {
+    match given {
         None => Ok(all),
         Some(WaysSpec::Count(n)) if (1..=of).contains(n) => Ok(all & !ddio::low_ways(of - n)),
         Some(WaysSpec::Count(n)) => Err(format!("{n} is not within 1 to {of}")),
@@ -405,12 +407,12 @@ pub fn serves(t: &TenantSpec) -> bool {
 
 /// Whether the cores of a tenant access a device's registers or memory without caches.
 pub(super) fn past_caches(t: &TenantSpec) -> bool {
-    matches!(t.app, AppSpec::ProbeDevice(_) | AppSpec::BlockStores(_))
+    matches!(t.app, AppSpec::BlockStores(_))
 }
 
-/// Whether a tenant is a directed test, which drives the host itself.
-pub fn directed(t: &TenantSpec) -> bool {
-    t.app.is_directed()
+/// Whether the scenario is a directed probe of a device's registers.
+pub(super) fn probes_device(s: &Scenario) -> bool {
+    s.tenants.probe().is_some_and(|p| matches!(p.probe, ProbeSpec::ProbeDevice(_)))
 }
 
 /// Valid values of `traffic.arrivals`, as a list.
@@ -421,8 +423,8 @@ fn arrivals() -> String {
 
 fn traffic(s: &Scenario) -> Check {
     let t = &s.traffic;
-    if s.tenants.iter().any(directed) {
-        return need(s.tenants.len() == 1 && s.run.load == Load::None, || {
+    if s.tenants.probe().is_some() {
+        return need(s.run.load == Load::None, || {
             "a directed test is the only tenant and has run.load = \"none\"".into()
         });
     }
@@ -454,14 +456,15 @@ fn traffic(s: &Scenario) -> Check {
     }
     let own = s.find_tenant(|t| t.origin() != Origin::Network);
     if let Some(i) = own {
-        let socket = s.tenant(i).origin() == Origin::Due && s.tenant(i).stack == Some(StackSpec::Kernel);
-        need(socket || s.tenant(i).stack == Some(StackSpec::PollMode), || {
+        let (stack, driver) = (&s.tenant(i).stack, s.tenant(i).stack.poll_mode());
+        let socket = s.tenant(i).origin() == Origin::Due && stack.is_kernel();
+        need(socket || driver.is_some(), || {
             format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
         })?;
-        need(s.tenant(i).recycling == Recycling::RunToCompletion, || {
+        need(driver.is_none_or(|d| d.recycling == Recycling::RunToCompletion), || {
             format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
         })?;
-        let free = t.arrivals == ArrivalsSpec::None && matches!(s.run.load, Load::Fixed | Load::None);
+        let free = t.arrivals() == ArrivalsSpec::None && matches!(s.run.load, Load::Fixed | Load::None);
         need(free || matches!(s.tenant(i).origin(), Origin::Due | Origin::Loop), || {
             format!(
                 "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
@@ -469,14 +472,14 @@ fn traffic(s: &Scenario) -> Check {
         })?;
     }
     if serving > 0 && s.run.load != Load::None && own.is_none() {
-        need(t.arrivals != ArrivalsSpec::None, || {
+        need(t.arrivals() != ArrivalsSpec::None, || {
             format!(
                 "traffic.arrivals = \"none\", which it is by default, leaves a tenant that serves packets without any (valid: {})",
                 arrivals()
             )
         })?;
     }
-    match t.arrivals {
+    match t.arrivals() {
         ArrivalsSpec::Poisson
         | ArrivalsSpec::Fixed
         | ArrivalsSpec::Uniform
@@ -486,31 +489,31 @@ fn traffic(s: &Scenario) -> Check {
             need(s.run.load != Load::Saturate, || {
                 "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
             })?;
-            let free = search || s.run.load == Load::None || t.burst_period.is_some();
-            need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
-            need(free || !t.rate.is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
-            need(t.arrivals != ArrivalsSpec::Burst || t.burst > 0, || {
+            let free = search || s.run.load == Load::None || t.burst_period().is_some();
+            need(free || t.rate().is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
+            need(free || !t.rate().is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
+            need(t.arrivals() != ArrivalsSpec::Burst || t.burst() > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
             })?;
         }
         ArrivalsSpec::Closed => {
-            positive("traffic.outstanding", t.outstanding.into())?;
+            positive("traffic.outstanding", t.outstanding().into())?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"closed\" has not".into())?;
         }
         ArrivalsSpec::KeepDepth => {
-            positive("traffic.depth", t.depth.into())?;
+            positive("traffic.depth", t.depth().into())?;
             let (key, most) = match s.ringed() {
                 Some(p) => ("rings.receive of the NIC", p.rings.receive),
                 None => ("rings.rx_buffers", s.rings.rx_buffers),
             };
-            need(t.depth <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth))?;
+            need(t.depth() <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth()))?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into())?;
         }
         ArrivalsSpec::Pcap => {
-            let Some(p) = &t.pcap else {
+            let Some(p) = t.pcap() else {
                 return Err("traffic.pcap is missing: the capture to replay".into());
             };
-            need(p.timing == ReplayTiming::Original || t.rate.is_some() || search, || {
+            need(p.timing == ReplayTiming::Original || t.rate().is_some() || search, || {
                 "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
             })?;
             need(serving == 1, || "traffic.arrivals = \"pcap\" needs a tenant that serves packets".into())?;
@@ -518,12 +521,12 @@ fn traffic(s: &Scenario) -> Check {
         ArrivalsSpec::None => {}
     }
     let memcached = s.find_tenant(|t| matches!(t.app, AppSpec::Memcached(_)));
-    if let Some(i) = memcached.filter(|_| t.arrivals != ArrivalsSpec::Pcap) {
+    if let Some(i) = memcached.filter(|_| t.arrivals() != ArrivalsSpec::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
     for (i, tenant) in s.tenant_ids().zip(&s.tenants) {
         // The largest packet of a capture is known only when the capture is read.
-        let drawn = (t.arrivals != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
+        let drawn = (t.arrivals() != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
         if let Some(ring) = s.ring_of(i) {
             need(largest <= ring.rings.buffer_size, || {
@@ -531,7 +534,7 @@ fn traffic(s: &Scenario) -> Check {
             })?;
             continue;
         }
-        if tenant.stack == Some(StackSpec::Ccnic) {
+        if tenant.stack.ccnic().is_some() {
             continue; // its buffers are CC-NIC's
         }
         need(largest <= s.rings.buffer_size, || {
@@ -543,15 +546,18 @@ fn traffic(s: &Scenario) -> Check {
 
 /// Number of receive buffers of each of `tenant`'s cores, after mitigations that limit them.
 pub fn rx_buffers(s: &Scenario, tenant: TenantId) -> u32 {
-    if let Some(p) = s.ring_of(tenant) {
-        return p.rings.receive;
-    }
+    s.ring_of(tenant).map_or_else(|| pair_buffers(s), |p| p.rings.receive)
+}
+
+/// Number of receive buffers of each queue pair, after mitigations that limit them.
+pub fn pair_buffers(s: &Scenario) -> u32 {
     if !s.placement.resq {
         return s.rings.rx_buffers;
     }
     let llc = &s.platform.caches.llc;
     let share = ddio::capacity(llc.size.0, s.placement.ways.count, llc.ways);
-    let cores: u32 = s.tenants.iter().filter(|t| serves(t)).map(|t| t.cores).sum();
+    let probe = s.tenants.probe().map_or(0, |p| p.cores);
+    let cores = probe + s.tenants.iter().filter(|t| serves(t)).map(|t| t.cores).sum::<u32>();
     resq::ring(s.rings.rx_buffers, cores, s.rings.buffer_size.0, share)
 }
 

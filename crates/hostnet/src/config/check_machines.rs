@@ -1,6 +1,6 @@
 //! Checks of machines with several nodes and of a second host: combinations that are not supported.
 
-use super::check::{check, directed, need, Check};
+use super::check::{check, need, Check};
 use super::check_mixture;
 use super::scenario::{ArrivalsSpec, PeripheralSpec, Scenario, StackSpec, TenantSpec};
 use crate::app::Origin;
@@ -12,7 +12,7 @@ use std::iter::repeat_n;
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
         let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
-        let alone = senders.filter(|_| s.traffic.arrivals != ArrivalsSpec::None);
+        let alone = senders.filter(|_| s.traffic.arrivals() != ArrivalsSpec::None);
         return match alone {
             Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
             None => Ok(()),
@@ -41,7 +41,7 @@ pub(super) fn client(s: &Scenario) -> Check {
     need(s.tenant(ringed.tenant).origin() == Origin::Network, || {
         "client: the application of the scenario sends packets of its own, and answers none".into()
     })?;
-    need(s.traffic.arrivals != ArrivalsSpec::None, || {
+    need(s.traffic.arrivals() != ArrivalsSpec::None, || {
         "client: traffic.arrivals is missing: the load generator needs requests to send".into()
     })?;
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet).expect("a ring has a NIC");
@@ -59,7 +59,7 @@ pub(super) fn client(s: &Scenario) -> Check {
 /// Checks that each node has the cores that its tenants ask for.
 pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
-        let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
+        let of = s.tenants.iter().filter(|t| u32::from(t.node) == node);
         let storage = s.storage_nodes().filter(|n| n.index() == node.to_usize()).count().to_u64();
         let nic = s.peer_cores(node);
         let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic + storage;
@@ -89,7 +89,7 @@ pub(super) fn with_threads(s: &Scenario) -> String {
 
 /// Checks that the threads of each core of `node` agree on what the core has once.
 pub(super) fn second_threads(s: &Scenario, node: u32) -> Check {
-    let on_node = |t: &TenantSpec| u32::from(t.node) == node && !directed(t);
+    let on_node = |t: &TenantSpec| u32::from(t.node) == node;
     let tenants = s.tenants.iter().enumerate().filter(|(_, t)| on_node(t));
     let own = tenants.flat_map(|(i, t)| repeat_n((Some(i), t.l2_size), t.cores.to_usize()));
     let storage = s.storage_nodes().filter(|n| n.index() == node.to_usize()).map(|_| (None, None));
@@ -118,7 +118,8 @@ pub(super) fn second_threads(s: &Scenario, node: u32) -> Check {
 /// Checks that a scenario with several nodes uses no combination that is not supported yet.
 pub(super) fn several_nodes(s: &Scenario) -> Check {
     let count = s.nodes().count;
-    let of_tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}]"), t.node));
+    let nodes = s.tenants.iter().map(|t| t.node).chain(s.tenants.probe().map(|p| p.node));
+    let of_tenants = nodes.enumerate().map(|(i, node)| (format!("tenant[{i}]"), node));
     let of_devices = s.peripherals.iter().enumerate().map(|(i, p)| (format!("peripheral[{i}]"), p.node().0));
     if let Some((key, node)) = of_tenants.chain(of_devices).find(|(_, node)| u32::from(*node) >= count) {
         return Err(format!("{key}.node = {node} does not exist: nodes count from 0 to {}", count - 1));

@@ -1,8 +1,8 @@
 //! Checks of several tenants on one host. Each tenant that receives packets, or whose threads work together, must be valid
 //! alone; and what the tenants share must serve all of them.
 
-use super::check::{directed, need, past_caches, serves, Check};
-use super::scenario::{Load, RunSpec, Scenario, StackSpec, TenantSpec, TrafficSpec};
+use super::check::{need, past_caches, serves, Check};
+use super::scenario::{Jobs, Load, RunSpec, Scenario, TenantSpec, TrafficSpec};
 use super::traffic::sets_no_size;
 use crate::app::{AppSpec, WorkSource};
 use crate::device::PeripheralSpec;
@@ -37,12 +37,12 @@ impl Part {
 
 /// Whether the tenant's threads are more than free-running applications.
 fn works_together(t: &TenantSpec) -> bool {
-    if directed(t) || past_caches(t) {
+    if past_caches(t) {
         return false;
     }
     serves(t)
         || t.work() == WorkSource::Kernel
-        || t.stack == Some(StackSpec::Ccnic)
+        || t.stack.ccnic().is_some()
         || matches!(t.app, AppSpec::TcpEcho(_) | AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_))
 }
 
@@ -56,10 +56,10 @@ pub(super) fn parts(s: &Scenario) -> Vec<Part> {
         let t = s.tenant(*t);
         let more = s.tenants.len() > 1 || !s.peripherals.is_empty();
         t.traffic.is_some()
-            || t.nic.is_some()
-            || t.ccnic.as_deref() != s.ccnic.as_ref() && t.ccnic.is_some()
+            || t.stack.nic().is_some()
+            || t.stack.ccnic().is_some_and(|c| s.ccnic.as_ref() != Some(c))
             || on_chip(t)
-            || more && (paired(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_)))
+            || more && (paired(t) || t.stack.ccnic().is_some() || matches!(t.app, AppSpec::TcpEcho(_)))
     };
     if tenants.len() < 2 && !tenants.iter().any(apart) {
         return Vec::new();
@@ -71,10 +71,10 @@ pub(super) fn parts(s: &Scenario) -> Vec<Part> {
 /// `tenant` alone; with the client of the scenario, if it is `linked`.
 fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
     let t = s.tenant(tenant);
-    let driven = t.has_rings() || t.work() == WorkSource::Kernel;
-    let named = |p: &PeripheralSpec| p.ethernet().is_some_and(|e| t.nic.is_none() || e.name == t.nic);
-    let nic = s.peripherals.iter().position(named).filter(|_| driven);
-    let own = serves(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::Pingpong(_));
+    let of = t.stack.nic();
+    let named = |p: &PeripheralSpec| p.ethernet().is_some_and(|e| of.is_none() || e.name.as_ref() == of);
+    let nic = s.peripherals.iter().position(named).filter(|_| t.has_port());
+    let own = serves(t) || t.stack.ccnic().is_some() || matches!(t.app, AppSpec::Pingpong(_));
     let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
     let run = match own {
         true => RunSpec { time: super::scenario::span(), ..s.run.clone() },
@@ -93,15 +93,15 @@ fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
         traffic.packet = None; // the size is of other tenants' packets
     }
     let scenario = Scenario {
-        tenants: vec![TenantSpec { traffic: None, nic: None, ..t.clone() }],
+        tenants: Jobs::Tenants(vec![TenantSpec { traffic: None, stack: t.stack.clone().without_nic(), ..t.clone() }]),
         traffic,
         peripherals: nic.map(|i| s.peripherals[i].clone()).into_iter().collect(),
-        ccnic: t.ccnic.as_deref().cloned(),
+        ccnic: t.stack.ccnic().cloned(),
         client: s.client.clone().filter(|_| linked),
         run,
         ..s.clone()
     };
-    let own_ccnic = t.ccnic.is_some() && t.ccnic.as_deref() != s.ccnic.as_ref();
+    let own_ccnic = t.stack.ccnic().is_some_and(|c| s.ccnic.as_ref() != Some(c));
     Part { scenario, tenant, nic, own_traffic: t.traffic.is_some(), own_ccnic }
 }
 
@@ -113,9 +113,8 @@ pub(super) fn nics(s: &Scenario) -> Check {
     }
     let count = s.ethernets().count();
     for (i, t) in s.tenants.iter().enumerate() {
-        let driven = t.has_rings() || t.work() == WorkSource::Kernel;
-        let key = format!("tenant[{i}].nic");
-        match &t.nic {
+        let (driven, key) = (t.has_port(), format!("tenant[{i}].nic"));
+        match t.stack.nic() {
             Some(name) => {
                 need(driven, || {
                     format!("{key} = \"{name}\": the tenant's packets come through no Ethernet NIC; leave it out")
@@ -144,12 +143,7 @@ pub(super) fn shared(s: &Scenario) -> Check {
             .into()
     })?;
     for (port, nic) in s.ethernets() {
-        let on = |t: &TenantId| {
-            s.nic_of(*t).is_some_and(|(p, _)| p == port) && {
-                let t = s.tenant(*t);
-                t.has_rings() || t.work() == WorkSource::Kernel
-            }
-        };
+        let on = |t: &TenantId| s.nic_of(*t).is_some_and(|(p, _)| p == port) && s.tenant(*t).has_port();
         let tenants: Vec<TenantId> = s.tenant_ids().filter(on).collect();
         need(!tenants.is_empty(), || {
             let same = |p: &PeripheralSpec| p.ethernet() == Some(nic);
@@ -198,18 +192,18 @@ pub(super) fn shared(s: &Scenario) -> Check {
             format!("{} has no {queues} queues", whose())
         })?;
     }
-    let on_ccnic = s.tenants.iter().any(|t| t.stack == Some(StackSpec::Ccnic));
+    let on_ccnic = s.ccnic_tenant().is_some();
     need(s.ccnic.is_none() || on_ccnic, || "ccnic needs a tenant with stack = \"ccnic\"".into())
 }
 
 /// Checks that devices have their memory at the node to which they are attached.
 pub(super) fn nodes(s: &Scenario) -> Check {
     let mut on_chip: Option<(usize, u8)> = None;
-    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| !directed(t)) {
+    for (i, t) in s.tenants.iter().enumerate() {
         let (key, tenant) = (format!("tenant[{i}].node = {}", t.node), TenantId::new(i));
-        if t.has_rings() || t.work() == WorkSource::Kernel {
+        if t.has_port() {
             let Some((_, nic)) = s.nic_of(tenant) else { continue };
-            let (node, key) = match &t.ccnic {
+            let (node, key) = match t.stack.ccnic() {
                 Some(c) => (c.nic_node, format!("ccnic.nic_node = {}", c.nic_node)),
                 None => (t.node.into(), key),
             };

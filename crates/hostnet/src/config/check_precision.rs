@@ -1,8 +1,8 @@
 //! Check of the keys of `run` that end a measurement.
 
 use super::check::{need, Check};
-use super::resolve::nearest;
 use super::scenario::{Load, RunSpec};
+use super::unknown::unknown_metric;
 use crate::meter::{MetricId, Statistic, METRICS};
 
 /// Checks `run.precision` and the metrics that it is about.
@@ -18,8 +18,8 @@ pub(super) fn precision(run: &RunSpec) -> Check {
     })?;
     for name in &run.precision_of {
         let Some(id) = MetricId::named(name) else {
-            let near = nearest(name, METRICS.iter().map(|m| m.name));
-            return Err(format!("run.precision_of: there is no metric \"{name}\"{near}"));
+            let known: Vec<&str> = METRICS.iter().map(|m| m.name).collect();
+            return Err(format!("run.precision_of: {}", unknown_metric(name, &known)));
         };
         need(id.declared().statistic != Statistic::Single, || {
             format!("run.precision_of: \"{name}\" is a largest, smallest or last value, of which no interval is known")

@@ -1,39 +1,50 @@
 //! Checks of the stacks that hand packets to tenants: drivers, the kernel and CC-NIC, with the requirements of each.
 
-use super::check::{need, past_caches, serves, word, Check};
-use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, SpreadSpec, StackSpec, TenantSpec};
+use super::check::{need, past_caches, probes_device, serves, word, Check};
+use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, SpreadSpec, TenantSpec, TenantStack};
 use crate::app::{AppSpec, WorkSource};
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::Size;
 use crate::kernel::TenantId;
+use crate::probe::ProbeSpec;
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, NicKind, NicReads, Wake};
 
 /// Checks that each tenant has a stack, and that the scenario has all that the stack requires.
 pub(super) fn stacks(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         let gathers = matches!(t.app, AppSpec::CliqueMap(_));
-        need(!gathers || matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)), || {
+        need(!gathers || t.stack.poll_mode().is_some() || t.stack.ccnic().is_some(), || {
             format!(
                 "tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\" or \"ccnic\", which send replies of two segments"
             )
         })?;
-        let Some(stack) = &t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
-        match (stack, t.work()) {
-            (StackSpec::QueuePair, WorkSource::Packets) => {}
-            (StackSpec::Ccnic, _) => {}
-            (StackSpec::Extension(e), WorkSource::Packets) => {
+        match (&t.stack, t.work()) {
+            (TenantStack::Implied | TenantStack::Frames { .. }, _) => {}
+            (TenantStack::Ccnic(_) | TenantStack::Overlay { .. }, _) => {}
+            (TenantStack::QueuePair, WorkSource::Packets) => {}
+            (TenantStack::Extension { stack: e, nic }, WorkSource::Packets) => {
                 e.factory().check(&e.keys, t.cores).map_err(|why| format!("{}: {why}", key()))?;
                 need(t.receivers() >= 1 && t.receivers() <= t.cores, || {
                     format!("{}: {} of {} cores receive packets", key(), t.receivers(), t.cores)
                 })?;
+                if let Some(nic) = nic {
+                    need(e.factory().drives_rings(), || {
+                        format!(
+                            "tenant[{i}].nic = \"{nic}\": the stack \"{}\" takes packets from queue pairs of the integrated NIC; leave \
+                             it out",
+                            e.name
+                        )
+                    })?;
+                    driver(s, TenantId::new(i))?;
+                }
             }
             (_, WorkSource::Own) => return Err(format!("{}: the application receives no packets", key())),
-            (StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Extension(_), WorkSource::Kernel) => {
+            (TenantStack::QueuePair | TenantStack::PollMode(_) | TenantStack::Extension { .. }, WorkSource::Kernel) => {
                 return Err(format!("{}: the application receives through the kernel only", key()))
             }
-            (StackSpec::Kernel | StackSpec::PollMode, WorkSource::Packets)
-            | (StackSpec::Kernel, WorkSource::Kernel) => driver(s, TenantId::new(i))?,
+            (TenantStack::Kernel { .. } | TenantStack::PollMode(_), WorkSource::Packets)
+            | (TenantStack::Kernel { .. }, WorkSource::Kernel) => driver(s, TenantId::new(i))?,
         }
     }
     tas(s)?;
@@ -43,7 +54,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     probe(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
-    let receiver = s.find_tenant(|t| t.app.work() == WorkSource::Kernel && t.stack.is_none());
+    let receiver = s.find_tenant(|t| matches!(t.stack, TenantStack::Frames { .. }));
     match (rings, receiver) {
         (Some(i), Some(t)) => Err(format!(
             "peripheral[{i}].rings are for drivers, and tenant[{t}] receives frames with a completion each; give it stack = \
@@ -62,23 +73,16 @@ fn pairs(s: &Scenario) -> Check {
 
 /// Checks that the directed test of load latency has the cores and the nodes that it needs.
 fn probe(s: &Scenario) -> Check {
-    let Some((i, t, of)) = s.tenants.iter().enumerate().find_map(|(i, t)| match &t.app {
-        AppSpec::ProbeLatency(of) => Some((i, t, of)),
-        _ => None,
-    }) else {
-        return Ok(());
-    };
-    need(s.tenants.len() == 1 && t.cores == 3, || {
-        format!(
-            "tenant[{i}].cores = {}: probe_latency is alone and has 3, two of the first node and one of the last",
-            t.cores
-        )
+    let Some(t) = s.tenants.probe() else { return Ok(()) };
+    let ProbeSpec::ProbeLatency(of) = &t.probe else { return Ok(()) };
+    need(t.cores == 3, || {
+        format!("tenant[0].cores = {}: probe_latency has 3, two of the first node and one of the last", t.cores)
     })?;
     need(s.nodes().count == 1 || s.cores_per_node() > 1, || {
         "platform.nodes.cores = 1: probe_latency needs two cores of the first node".into()
     })?;
     need(s.nodes().count > 1 || !of.place.is_remote(), || {
-        format!("tenant[{i}].app.place = \"{}\" needs platform.nodes.count = 2", word(of.place))
+        format!("tenant[0].app.place = \"{}\" needs platform.nodes.count = 2", word(of.place))
     })
 }
 
@@ -86,11 +90,10 @@ fn probe(s: &Scenario) -> Check {
 fn tas(s: &Scenario) -> Check {
     let Some(i) = s.tas_tenant() else { return Ok(()) };
     let (t, key) = (&s.tenant(i), format!("tenant[{i}].app of kind \"tcp_echo\""));
-    let wrong = t.stack == Some(StackSpec::Ccnic) && !t.has_overlay();
-    need(matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)) && !wrong, || {
+    need(t.stack.poll_mode().is_some() || t.has_overlay(), || {
         format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
     })?;
-    need(s.traffic.arrivals == ArrivalsSpec::Closed && s.traffic.outstanding == t.requests(), || {
+    need(s.traffic.arrivals() == ArrivalsSpec::Closed && s.traffic.outstanding() == t.requests(), || {
         format!(
             "{key} needs traffic.arrivals = \"closed\" and outstanding = {}, which is flows x pipelined",
             t.requests()
@@ -100,7 +103,9 @@ fn tas(s: &Scenario) -> Check {
     need(s.client.is_none(), || {
         format!("[client] beside {key}: a load generator sends datagrams, and TAS answers segments of TCP connections")
     })?;
-    need(t.pipeline.is_none(), || format!("tenant[{i}].pipeline is for other applications; {key} has its own"))?;
+    need(t.stack.pipeline().is_none(), || {
+        format!("tenant[{i}].pipeline is for other applications; {key} has its own")
+    })?;
     need(s.run.load == Load::Fixed && s.run.warmup_requests.is_some(), || {
         format!("{key} needs run.load = \"fixed\" and run.warmup_requests")
     })
@@ -118,7 +123,7 @@ fn ccnic(s: &Scenario) -> Check {
     let key = format!("tenant[{i}].stack = \"ccnic\"");
     let (t, c, app) = (&s.traffic, s.ccnic_of(i), &s.tenant(i).app);
     let (mode, kind) = (word(c.mode), app.kind());
-    need(loopback.is_some() || app.work() == WorkSource::Packets && !app.is_directed(), || {
+    need(loopback.is_some() || app.work() == WorkSource::Packets, || {
         format!("{key}: the application of kind \"{kind}\" receives no packets of a NIC; leave stack out")
     })?;
     let last = s.nodes().count - 1;
@@ -128,7 +133,7 @@ fn ccnic(s: &Scenario) -> Check {
     if c.mode == CcnicMode::Overlay {
         return overlay(s, i, &c);
     }
-    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
+    need(matches!(t.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!("{key} with ccnic.mode = \"{mode}\" needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
     })?;
     let sized = t.packet.is_some() || t.sizes.is_some();
@@ -221,10 +226,10 @@ fn looped(s: &Scenario) -> Check {
         (Some(i), Some(_)) => (i, &s.traffic),
     };
     let key = format!("tenant[{i}].app of kind \"loopback\"");
-    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
+    need(matches!(t.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!(
             "traffic.arrivals = \"{}\": {key} needs \"closed\", \"fixed\" or \"poisson\", as under CC-NIC",
-            word(t.arrivals)
+            word(t.arrivals())
         )
     })?;
     for (key_of, given) in [
@@ -261,7 +266,7 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     need(!matches!(t.app, AppSpec::Loopback(_)), || {
         format!("{key}: the PCIe NIC returns nothing that the application of kind \"loopback\" sends; give mode = \"loopback\"")
     })?;
-    need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
+    need(s.traffic.arrivals() != ArrivalsSpec::KeepDepth, || {
         format!("traffic.arrivals = \"keep_depth\" fills queues of a NIC, which the threads of {key} empty; choose \"closed\"")
     })?;
     driver(s, tenant)?;
@@ -291,11 +296,11 @@ fn flow_director(s: &Scenario) -> Check {
     for (i, nic) in s.peripherals.iter().enumerate() {
         let Some(nic) = nic.ethernet().filter(|e| !e.flow_director.is_empty()) else { continue };
         let key = format!("peripheral[{i}].flow_director");
-        let driver = s.tenants.iter().find(|t| t.stack == Some(StackSpec::PollMode));
+        let driver = s.tenants.iter().find(|t| t.stack.poll_mode().is_some());
         let Some(driver) = driver else {
             return Err(format!("{key} is for a NIC under a poll-mode driver; give a tenant stack = \"poll_mode\""));
         };
-        let random = !matches!(s.traffic.arrivals, ArrivalsSpec::Pcap | ArrivalsSpec::KeepDepth);
+        let random = !matches!(s.traffic.arrivals(), ArrivalsSpec::Pcap | ArrivalsSpec::KeepDepth);
         let Some(flows) = s.traffic.flows.filter(|_| random) else {
             return Err(format!("{key} needs traffic.flows, and arrivals that draw from them"));
         };
@@ -320,13 +325,15 @@ fn flow_director(s: &Scenario) -> Check {
 
 /// Checks a driver of a NIC with descriptor rings in memory.
 fn driver(s: &Scenario, tenant: TenantId) -> Check {
-    let (name, tables): (_, &[_]) = match s.tenant(tenant).stack {
-        Some(StackSpec::Kernel) => ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())]),
-        Some(StackSpec::Ccnic) => ("ccnic", &[("poll_mode", s.platform.poll_mode.is_some())]),
+    let (name, tables): (_, &[_]) = match &s.tenant(tenant).stack {
+        TenantStack::Kernel { .. } => {
+            ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())])
+        }
+        TenantStack::Extension { stack, .. } => (stack.name.as_str(), &[("poll_mode", s.platform.poll_mode.is_some())]),
+        TenantStack::Overlay { .. } => ("ccnic", &[("poll_mode", s.platform.poll_mode.is_some())]),
         _ => ("poll_mode", &[("poll_mode", s.platform.poll_mode.is_some())]),
     };
     let key = || format!("tenant[{tenant}].stack = \"{name}\"");
-    need(!s.tenant(tenant).app.is_directed(), || format!("{} is not for directed tests", key()))?;
     let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
     need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
     if let Some((table, _)) = tables.iter().find(|t| !t.1) {
@@ -351,7 +358,7 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
                 )
                 },
             )?;
-            need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
+            need(s.traffic.arrivals() != ArrivalsSpec::KeepDepth, || {
                 format!(
                     "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
                     key()
@@ -389,7 +396,7 @@ pub(super) fn tcp(s: &Scenario) -> Check {
     if let Some(d) = &s.traffic.dctcp {
         d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
     }
-    let others = s.ringed().is_some() || s.tenants.iter().any(past_caches);
+    let others = s.ringed().is_some() || s.tenants.iter().any(past_caches) || probes_device(s);
     if tenants + nics == 0 || (tenants == 0 && others) {
         return need(s.traffic.dctcp.is_none(), || {
             "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()

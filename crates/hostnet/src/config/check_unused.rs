@@ -4,10 +4,9 @@
 //! A key counts as given when its value is neither the default nor, for a NIC, the platform's. The resolved form of a
 //! scenario therefore passes, too.
 
-use super::check::{directed, need, serves, word, Check};
+use super::check::{need, serves, word, Check};
 use super::scenario::{
-    requests, span, ArrivalsSpec, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, StackSpec,
-    TenantSpec, TrafficSpec,
+    requests, span, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, TenantSpec, TrafficSpec,
 };
 use crate::app::stream::AccessOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
@@ -45,12 +44,12 @@ fn given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Option<(Stri
 
 /// Whether packets of the traffic come for a tenant.
 fn takes_packets(t: &TenantSpec) -> bool {
-    !directed(t) && (serves(t) || t.stack == Some(StackSpec::Ccnic))
+    serves(t) || t.stack.ccnic().is_some()
 }
 
 /// Whether a tenant's packets come through queue pairs of the integrated NIC.
 pub(super) fn has_queue_pairs(t: &TenantSpec) -> bool {
-    !directed(t) && serves(t) && !t.has_rings() && t.stack != Some(StackSpec::Ccnic)
+    serves(t) && !t.has_rings() && t.stack.ccnic().is_none()
 }
 
 /// Checks that keys about packets stand beside tenants for which packets come.
@@ -72,9 +71,6 @@ pub(super) fn packets(s: &Scenario) -> Check {
         }
         need(t.traffic.is_none() || by_tcp, || {
             format!("tenant[{i}].traffic has no effect: the application takes no packets; leave it out")
-        })?;
-        need(!directed(t) || t.stack.is_none(), || {
-            format!("tenant[{i}].stack has no effect: a directed test drives the host itself; leave it out")
         })?;
         need(t.dscp == 0, || {
             format!("tenant[{i}].dscp = {} has no effect: the application takes no packets that it could mark; leave it out", t.dscp)
@@ -113,7 +109,7 @@ pub(super) fn packets(s: &Scenario) -> Check {
     need(!counted || s.run.time == span(), || {
         format!("run.time = \"{}\" is for scenarios whose tenants serve no packets; give run.requests here", s.run.time)
     })?;
-    let driven = s.tenants.iter().any(|t| t.has_rings() || t.work() == WorkSource::Kernel);
+    let driven = s.tenants.iter().any(TenantSpec::has_port);
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let of_platform = s.platform.ethernet.as_ref().unwrap_or(&default);
     for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))).filter(|_| !driven) {
@@ -123,7 +119,7 @@ pub(super) fn packets(s: &Scenario) -> Check {
             ));
         }
     }
-    if !s.tenants.iter().any(|t| has_queue_pairs(t) || directed(t)) {
+    if s.tenants.probe().is_none() && !s.tenants.iter().any(has_queue_pairs) {
         if let Some((key, value)) = given(&s.rings, &[&RingSpec::default()], &[]) {
             return Err(format!(
                 "rings.{key} = {value} has no effect: these are buffers of queue pairs, which no tenant has; an Ethernet NIC's are \
@@ -161,12 +157,11 @@ pub(super) fn outgrown(changes: &Value, s: &Scenario) -> Check {
 /// Checks that the `changes` under `override` concern parts that the scenario uses.
 pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
     let tenant = |is: fn(&TenantSpec) -> bool| s.tenants.iter().any(is);
-    let kernel = tenant(|t| t.stack == Some(StackSpec::Kernel));
+    let kernel = tenant(|t| t.stack.is_kernel());
     let ethernet = s.ethernets().next().is_some();
     let devices = !s.peripherals.is_empty();
-    let chip = tenant(|t| has_queue_pairs(t) || directed(t));
-    let driver =
-        tenant(|t| t.stack == Some(StackSpec::PollMode)) || tenant(TenantSpec::has_overlay) || s.client.is_some();
+    let chip = tenant(has_queue_pairs) || s.tenants.probe().is_some();
+    let driver = tenant(|t| t.has_rings() && !t.stack.is_kernel()) || s.client.is_some();
     for (table, used, by) in [
         ("tcp", kernel || tenant(|t| t.work() == WorkSource::Kernel), "tenants that receive through the kernel"),
         ("udp", kernel, "tenants with stack = \"kernel\""),
@@ -187,7 +182,7 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
 }
 
 pub(super) fn unused(s: &Scenario) -> Check {
-    if s.tenants.iter().any(directed) {
+    if s.tenants.probe().is_some() {
         let default: RunSpec = serde_json::from_str("{\"load\": \"none\"}").expect("its other keys have defaults");
         return match given(&s.run, &[&default], &["load"]) {
             Some((key, value)) => Err(format!(
@@ -201,42 +196,6 @@ pub(super) fn unused(s: &Scenario) -> Check {
     duration(s)?;
     streams(s)?;
     interrupts(s)
-}
-
-/// Checks for keys of an arrival process other than the one chosen.
-pub(super) fn arrivals(t: &TrafficSpec) -> Check {
-    let text = |v: &dyn Display| format!("\"{v}\"");
-    let file = t.pcap.as_ref().map(|p| ("pcap.file", text(&p.file)));
-    let rate = t.rate.map(|r| ("rate", text(&r)));
-    let default = TrafficSpec::default();
-    let timeout = (t.timeout != default.timeout).then(|| ("timeout", text(&t.timeout)));
-    let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
-    let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
-    let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
-    let made = t.arrivals != ArrivalsSpec::Pcap;
-    let at_a_rate = !matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth | ArrivalsSpec::None);
-    for (key, of, fits) in [
-        (file, "\"pcap\"", t.arrivals == ArrivalsSpec::Pcap),
-        (given("burst", t.burst), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
-        (t.burst_gap.map(|g| ("burst_gap", text(&g))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
-        (t.burst_period.map(|p| ("burst_period", text(&p))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
-        (given("depth", t.depth), "\"keep_depth\"", t.arrivals == ArrivalsSpec::KeepDepth),
-        (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
-        (timeout, "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
-        (rate, "\"poisson\", \"fixed\" and others that have one", at_a_rate),
-        (t.packet.map(|p| ("packet", text(&p))), "\"fixed\" and others whose packets are made", made),
-        (sizes, "\"fixed\" and others whose packets are made", made),
-        (protocol, "\"fixed\" and others whose packets are made", made),
-    ] {
-        let Some((key, value)) = key else { continue };
-        need(fits, || {
-            let here = spelt(t.arrivals);
-            format!(
-                "traffic.{key} = {value} is for traffic.arrivals = {of}, which is {here} here; change one of the two"
-            )
-        })?;
-    }
-    Ok(())
 }
 
 /// Checks that no packet size is given together with an application that sets the size itself.
@@ -267,7 +226,7 @@ fn takers(s: &Scenario) -> Check {
         ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != SpreadSpec::Random),
         ("traffic.flows", alone && t.flows.is_some()),
         ("traffic.link", alone && t.link.is_some()),
-        ("traffic.timeout", alone && t.timeout != TrafficSpec::default().timeout),
+        ("traffic.timeout", alone && t.timeout() != TrafficSpec::default().timeout()),
         ("placement.resq", alone && p.resq),
         ("placement.sweep_rx", alone && p.sweep_rx),
         ("placement.sweep_tx", alone && p.sweep_tx != SweepTx::None),

@@ -13,13 +13,14 @@ pub mod renamed;
 pub mod resolve;
 pub mod scenario;
 mod sources;
+pub mod tenant;
 pub mod traffic;
 mod unknown;
 
 pub use registry::Registry;
-pub use resolve::{nearest_choice, resolve, resolve_noting, resolved, SpecError};
+pub use resolve::{hint, resolve, resolve_noting, resolved, SpecError};
 pub use scenario::{Load, Platform, Scenario};
-pub use unknown::unknown_key;
+pub use unknown::{unknown_key, unknown_metric};
 
 /// JSON Schema of a scenario; descriptions are the fields' documentation comments.
 pub fn schema() -> String {

@@ -1,6 +1,6 @@
 //! Components of one's own, by the names under which scenarios know them.
 
-use super::scenario::{Scenario, StackSpec};
+use super::scenario::{Scenario, StackSpec, TenantStack};
 use super::unknown::unknown_key;
 use crate::app::extension::{AppFactory, AppOf};
 use crate::app::{AppSpec, Application};
@@ -142,7 +142,7 @@ impl Registry {
                 let factory = attached(e, &self.apps, &format!("{at}.kind"))?;
                 factory.read(&e.keys).map_err(|(path, why)| clause(&at, &path, &e.keys, &why))?;
             }
-            if let Some(StackSpec::Extension(e)) = &mut t.stack {
+            if let TenantStack::Extension { stack: e, .. } = &mut t.stack {
                 let at = format!("tenant[{i}].stack");
                 let factory = attached(e, &self.stacks, &at)?;
                 factory.read(&e.keys).map_err(|(path, why)| clause(&at, &path, &e.keys, &why))?;

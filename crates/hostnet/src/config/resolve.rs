@@ -1,7 +1,7 @@
 //! Resolution of a scenario: from a file's text to a checked scenario.
 
 use super::registry::{Registry, EXTENSION};
-use super::scenario::Scenario;
+use super::scenario::{Scenario, TrafficSpec};
 use super::unknown::unknown_key;
 use super::{check, check_unused, presets, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
@@ -124,11 +124,11 @@ fn scenario_of(registry: &Registry, mut root: Value, file: &str) -> Result<Scena
 
 /// Finds the captures and recordings of a scenario.
 fn locate_inputs(s: &mut Scenario, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
-    if let Some(p) = &mut s.traffic.pcap {
+    if let Some(p) = s.traffic.pcap_mut() {
         locate(&mut p.file, "traffic.pcap", file, search)?;
     }
     for (i, t) in s.tenants.iter_mut().enumerate() {
-        if let Some(p) = t.traffic.as_deref_mut().and_then(|t| t.pcap.as_mut()) {
+        if let Some(p) = t.traffic.as_deref_mut().and_then(TrafficSpec::pcap_mut) {
             locate(&mut p.file, &format!("tenant[{i}].traffic.pcap"), file, search)?;
         }
         if let Some(input) = t.app.input() {
@@ -466,7 +466,17 @@ fn platforms_of(search: &[PathBuf]) -> Vec<String> {
 
 /// Text `; did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
-    nearest_choice(word, choices).map_or(String::new(), |c| format!("; did you mean \"{c}\""))
+    let hint = hint(word, choices);
+    if hint.is_empty() {
+        hint
+    } else {
+        format!("; {hint}")
+    }
+}
+
+/// Text `did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
+pub fn hint<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
+    nearest_choice(word, choices).map_or(String::new(), |c| format!("did you mean \"{c}\""))
 }
 
 /// The choice nearest to `word`, by the number of letters to change (Damerau and Levenshtein); None if none is near.
@@ -500,6 +510,12 @@ fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
 fn typed_with<T: DeserializeOwned>(registry: &Registry, v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
         let why = e.inner().to_string();
+        if why.starts_with(['[', '.']) {
+            // A clause about a key of a table that does not fit the table's other keys.
+            let path = e.path().to_string();
+            let why = if path.ends_with("traffic") { why.replace("traffic.", &format!("{path}.")) } else { why };
+            return sentence(format!("{file}: {path}{why}."));
+        }
         let path = key_at_fault(e.path().to_string(), &v, &why);
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let choices = choices::<T>(&v, &path, &why).unwrap_or_default();

@@ -1,18 +1,18 @@
 //! Scenario files: the structure that a user writes. Documentation comments of fields become the JSON schema, the
 //! command-line help and the Python stubs.
 
+pub use super::tenant::{Jobs, PollModeStack, ProbeTenant, StackSpec, TenantSpec, TenantStack, WaysSpec};
 pub use super::traffic::{
-    ArrivalsSpec, Mix, PcapSpec, Protocol, ReplayTiming, SizeWeight, SizesSpec, SpikeSpec, SpreadSpec, TrafficSpec,
-    WireSpec,
+    ArrivalProcess, ArrivalsSpec, BurstPace, Mix, PcapSpec, Protocol, ReplayTiming, SizeWeight, SizesSpec, SpikeSpec,
+    SpreadSpec, TrafficSpec, WireSpec,
 };
 use crate::app::stream_transfer::Written;
-use crate::app::{AppSpec, Origin, WorkSource};
+use crate::app::{AppSpec, WorkSource};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
 use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
-use crate::kernel::extension::Extension;
 use crate::kernel::units::{OfferedRate, Size, Span};
 use crate::kernel::{Int, NodeId, PortId, TenantId};
 use crate::memory::dram::DramSpec;
@@ -20,16 +20,14 @@ use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
-use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec};
-use crate::stack::extension::StackExtension;
+use crate::stack::ccnic::spec::CcnicSpec;
 use crate::stack::napi::KernelCosts;
-use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
+use crate::stack::pmd::PollModeSpec;
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use crate::stack::udp::UdpSpec;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Hardware, and the software costs that come with it.
@@ -115,185 +113,6 @@ impl Default for RingSpec {
     /// Buffers of a scenario without packets.
     fn default() -> RingSpec {
         RingSpec { rx_buffers: 64, buffer_size: Size(2048), tx_buffers: tx_buffers(), proactive_drop: 0 }
-    }
-}
-
-/// LLC ways: a number counts ways from the top way down, a string such as "0-3" names a range of them.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum WaysSpec {
-    /// A number of ways, counted from the top way down.
-    Count(u32),
-    /// Ways by number, such as `0-3`.
-    Range(String),
-}
-
-/// A group of cores that runs one application.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TenantSpec {
-    /// Name of the tenant in messages and tables.
-    pub name: String,
-    /// Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
-    /// beyond a node's number of cores are second hardware threads.
-    pub cores: u32,
-    /// Node of the tenant's cores, in whose memory its data lies. The default is 0.
-    #[serde(default)]
-    pub node: u8,
-    /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top way
-    /// down, whereas the number of `placement.ways` counts from way 0 up; a string such as "0-3" names a range. When
-    /// absent, all ways.
-    #[serde(default)]
-    pub llc_ways: Option<WaysSpec>,
-    /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.
-    #[serde(default)]
-    pub l2_size: Option<Size>,
-    /// Differentiated services code point of the tenant's packets (0 to 63). Placement policies see whether
-    /// `placement.idio.class1_dscp` lists it. The default is 0.
-    #[serde(default)]
-    pub dscp: u8,
-    /// Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app` of
-    /// kind "tcp_receive", the kernel over a NIC that completes each frame with a line of its own.
-    #[serde(default)]
-    pub stack: Option<StackSpec>,
-    /// Treatment of a receive buffer whose packet the application has yet to process, with `stack = "poll_mode"`. The
-    /// default is "run_to_completion".
-    #[serde(default)]
-    pub recycling: Recycling,
-    /// Pipeline of the tenant's cores in pairs, with a ring in memory between the two cores of a pair (DPDK's pipeline
-    /// model), with `stack = "poll_mode"`. When absent, each core runs to completion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pipeline: Option<PipelineSpec>,
-    /// Packets that this tenant receives, for the keys in which they differ from those of the table `traffic`. When
-    /// absent, as in that table. Each tenant that serves packets has traffic of its own, at the rate that is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traffic: Option<Box<TrafficSpec>>,
-    /// Name of the `[[peripheral]]` of kind "ethernet" that the tenant's packets come through. When absent, the only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nic: Option<String>,
-    /// CC-NIC of this tenant, with `stack = "ccnic"`: the keys in which it differs from the table `ccnic`. Each tenant has
-    /// an interface of its own, with threads of the NIC, queue pairs and buffers. When absent, as in that table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ccnic: Option<Box<CcnicSpec>>,
-    /// Application that the tenant's cores run.
-    pub app: AppSpec,
-}
-
-impl TenantSpec {
-    /// Number of the tenant's cores that receive packets, which are its first ones.
-    pub fn receivers(&self) -> u32 {
-        match &self.app {
-            _ if self.pipeline.is_some() => self.cores / 2,
-            _ if self.stack_extension().is_some() => self.receivers_of_extension(),
-            // The last core runs the application and receives no packets.
-            AppSpec::TcpEcho(_) => self.cores.saturating_sub(1),
-            _ => self.cores,
-        }
-    }
-
-    /// The stack of one's own that the tenant names.
-    pub fn stack_extension(&self) -> Option<&StackExtension> {
-        match &self.stack {
-            Some(StackSpec::Extension(e)) => Some(e),
-            _ => None,
-        }
-    }
-
-    fn receivers_of_extension(&self) -> u32 {
-        let extension = self.stack_extension().filter(|e| e.factory.is_some());
-        extension.map_or(self.cores, |e| e.factory().receivers(&e.keys, self.cores))
-    }
-
-    /// Origin of the packets that the tenant's cores send. Only a driver of a NIC originates packets that loop back:
-    /// CC-NIC's threads generate theirs themselves.
-    pub fn origin(&self) -> Origin {
-        match self.app.origin() {
-            Origin::Loop if self.stack != Some(StackSpec::PollMode) => Origin::Network,
-            origin => origin,
-        }
-    }
-
-    /// Whether the tenant's cores send packets to themselves, through a NIC that loops back.
-    pub fn loops(&self) -> bool {
-        self.origin() == Origin::Loop
-    }
-
-    /// Source of the work of the tenant's cores: packets that loop back count as packets. Packets that the threads of
-    /// CC-NIC's NIC generate come from no other NIC.
-    pub fn work(&self) -> WorkSource {
-        if self.loops() {
-            return WorkSource::Packets;
-        }
-        match self.app.work() {
-            WorkSource::Packets if self.stack == Some(StackSpec::Ccnic) && !self.has_overlay() => WorkSource::Own,
-            work => work,
-        }
-    }
-
-    /// Whether the tenant's packets go through CC-NIC, and CC-NIC's NIC forwards them to and from a PCIe NIC.
-    pub fn has_overlay(&self) -> bool {
-        self.stack == Some(StackSpec::Ccnic) && self.ccnic.as_ref().is_some_and(|c| c.mode == CcnicMode::Overlay)
-    }
-
-    /// Number of requests that the tenant's clients have outstanding, where the application determines it.
-    pub fn requests(&self) -> u32 {
-        match &self.app {
-            AppSpec::TcpEcho(e) => e.flows.saturating_mul(e.pipelined),
-            _ => 0,
-        }
-    }
-
-    /// Whether the tenant's packets come through descriptor rings in memory.
-    pub fn has_rings(&self) -> bool {
-        matches!(
-            (&self.stack, self.work()),
-            (Some(StackSpec::PollMode | StackSpec::Kernel | StackSpec::Ccnic), WorkSource::Packets)
-                | (Some(StackSpec::Kernel), WorkSource::Kernel)
-        )
-    }
-}
-
-/// Stack that hands packets to an application.
-#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StackSpec {
-    /// Queue pairs of the integrated NIC, on the chip.
-    QueuePair,
-    /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
-    PollMode,
-    /// CC-NIC: descriptors and payload in coherent memory, and threads of the NIC on cores of their own.
-    Ccnic,
-    /// The kernel, over the Ethernet NIC behind a PCIe port: a UDP socket on each core, or a TCP connection for
-    /// `tcp_receive`.
-    Kernel,
-    /// Stack of one's own, which an engine knows by its name.
-    #[schemars(skip)]
-    Extension(StackExtension),
-}
-
-impl StackSpec {
-    /// Name of the stack in scenarios and tables.
-    pub fn name(&self) -> &str {
-        match self {
-            StackSpec::QueuePair => "queue_pair",
-            StackSpec::PollMode => "poll_mode",
-            StackSpec::Ccnic => "ccnic",
-            StackSpec::Kernel => "kernel",
-            StackSpec::Extension(e) => &e.name,
-        }
-    }
-}
-
-impl Serialize for StackSpec {
-    /// Writes a stack as scenarios give it: its name, or a table with its kind and its keys.
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            StackSpec::Extension(Extension { name, keys: Value::Object(keys), .. }) if !keys.is_empty() => {
-                let kind = [("kind".to_string(), Value::from(name.as_str()))];
-                kind.into_iter().chain(keys.clone()).collect::<Map<String, Value>>().serialize(s)
-            }
-            other => s.serialize_str(other.name()),
-        }
     }
 }
 
@@ -430,7 +249,7 @@ pub struct Scenario {
     pub rings: RingSpec,
     /// Tenants: groups of cores, each of which runs one application.
     #[serde(rename = "tenant", default)]
-    pub tenants: Vec<TenantSpec>,
+    pub tenants: Jobs,
     /// Peripherals behind the I/O controllers.
     #[serde(rename = "peripheral", default)]
     pub peripherals: Vec<PeripheralSpec>,
@@ -532,7 +351,7 @@ impl Scenario {
 
     /// The Ethernet NIC of `tenant` with its port: the one that the tenant names, or the first one.
     pub fn nic_of(&self, tenant: TenantId) -> Option<(PortId, &EthernetSpec)> {
-        let name = self.tenant(tenant).nic.as_ref();
+        let name = self.tenant(tenant).stack.nic();
         self.ethernets().find(|(_, nic)| name.is_none_or(|n| nic.name.as_ref() == Some(n)))
     }
 
@@ -550,7 +369,7 @@ impl Scenario {
     pub fn ring_of(&self, tenant: TenantId) -> Option<RingTenant<'_>> {
         let (port, nic) = self.nic_of(tenant).filter(|_| self.tenant(tenant).has_rings())?;
         let driver = match self.tenant(tenant).stack {
-            Some(StackSpec::Kernel) => {
+            TenantStack::Kernel { .. } => {
                 let rings = nic.rings.clone().unwrap_or_default();
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
                 RingDriver::Kernel(match self.tenant(tenant).app.work() {
@@ -572,7 +391,7 @@ impl Scenario {
 
     /// Index of the tenant whose packets go through CC-NIC.
     pub fn ccnic_tenant(&self) -> Option<TenantId> {
-        self.find_tenant(|t| t.stack == Some(StackSpec::Ccnic))
+        self.find_tenant(|t| t.stack.ccnic().is_some())
     }
 
     /// Index of the tenant whose TCP is TAS's.
@@ -582,7 +401,7 @@ impl Scenario {
 
     /// CC-NIC of `tenant`; the default interface where the tenant has none.
     pub fn ccnic_of(&self, tenant: TenantId) -> CcnicSpec {
-        self.tenant(tenant).ccnic.as_deref().cloned().unwrap_or_default()
+        self.tenant(tenant).stack.ccnic().cloned().unwrap_or_default()
     }
 
     /// Index of the tenant whose threads work in pairs.
@@ -602,11 +421,10 @@ impl Scenario {
         let (cores, node) = match &t.app {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
-            _ if t.stack == Some(StackSpec::Ccnic) => {
-                let ccnic = t.ccnic.as_ref();
-                (ccnic.and_then(|c| c.nic_threads).unwrap_or(all), ccnic.map_or(0, |c| c.nic_node))
-            }
-            _ => return None,
+            _ => match t.stack.ccnic() {
+                Some(c) => (c.nic_threads.unwrap_or(all), c.nic_node),
+                None => return None,
+            },
         };
         Some(Peers { tenant, cores, node })
     }
@@ -636,12 +454,11 @@ impl Scenario {
             l2_size: None,
             dscp: 0,
             node: 0,
-            stack: Some(c.stack.clone()),
-            recycling: Recycling::RunToCompletion,
-            pipeline: None,
+            stack: match c.stack {
+                StackSpec::Kernel => TenantStack::Kernel { nic: None },
+                _ => TenantStack::PollMode(PollModeStack::default()),
+            },
             traffic: None,
-            nic: None,
-            ccnic: None,
             app: c.app.clone(),
         };
         let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };
@@ -651,7 +468,7 @@ impl Scenario {
             platform: c.platform.as_ref().unwrap_or(&self.platform).clone(),
             placement: c.placement.as_ref().unwrap_or(&self.placement).clone(),
             rings: RingSpec::default(),
-            tenants: vec![tenant],
+            tenants: Jobs::Tenants(vec![tenant]),
             peripherals: c.ethernet.iter().cloned().map(PeripheralSpec::Ethernet).collect(),
             traffic: TrafficSpec::default(),
             client: None,

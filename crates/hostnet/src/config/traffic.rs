@@ -1,7 +1,7 @@
 //! Traffic of a scenario: the structure that a user writes, and its checks.
 
 use super::check::{need, serves, word, Check};
-use super::check_unused::arrivals;
+use super::check_unused::spelt;
 use super::scenario::{Load, RunSpec, Scenario};
 use crate::app::AppSpec;
 use crate::device::PeripheralSpec;
@@ -11,8 +11,9 @@ use crate::traffic::arrival::Gaps;
 use crate::traffic::dctcp::DctcpSpec;
 use crate::traffic::generator::{BETWEEN_FRAMES, CHECKSUM};
 use crate::traffic::mac::Mac;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{de, Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 /// Bytes of a time stamp in a frame.
@@ -190,87 +191,367 @@ pub struct WireSpec {
 }
 
 /// Traffic that the clients send: arrival process, sizes and flows.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "WrittenTraffic", into = "WrittenTraffic")]
 pub struct TrafficSpec {
-    /// Arrival process of the packets.
-    pub arrivals: ArrivalsSpec,
-    /// Mean rate over all cores, in packets or in bits of frames per second. With `run.load = "peak_loss"`, the start
-    /// of the search.
-    #[serde(default)]
-    pub rate: Option<OfferedRate>,
+    /// Arrival process of the packets, with the keys of that process.
+    pub process: ArrivalProcess,
     /// Size of frames, checksum included, for applications whose requests do not set it. The default is 1 KiB. Excludes
     /// `sizes`.
-    #[serde(default)]
     pub packet: Option<Size>,
     /// Sizes of frames with their weights, instead of `packet`: a list of { size, weight }, or "imix", which is 7 : 4 :
     /// 1 of 64, 594 and 1518 B.
-    #[serde(default)]
     pub sizes: Option<SizesSpec>,
     /// Number of flows that packets belong to, chosen at random unless `spread = "flow"`; a flow goes to one core, by
     /// its RSS hash, so that flows have no effect on a single core. When absent, each packet goes to a core by `spread`.
-    #[serde(default)]
     pub flows: Option<u32>,
     /// Protocol of the frames: "udp" (the default) or "ethernet". Beside the captures that `run --pcap` writes, only RSS sees
     /// it, which needs "udp" to tell `flows` apart.
-    #[serde(default)]
     pub protocol: Protocol,
-    /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains. Completions of sends count as well
-    /// where `queue_pair.quirks.send_completions` is set.
-    #[serde(default)]
-    pub depth: u32,
-    /// Number of packets per burst, for `arrivals = "burst"`.
-    #[serde(default)]
-    pub burst: u32,
-    /// Time from the start of a packet to the start of the next one in a burst, for `arrivals = "burst"`. When absent,
-    /// packets are back to back.
-    #[serde(default)]
-    pub burst_gap: Option<Span>,
-    /// Time from the start of a burst to the start of the next one, for `arrivals = "burst"`, instead of `rate`. It has no
-    /// effect on a run within one burst.
-    #[serde(default)]
-    pub burst_period: Option<Span>,
     /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "round_robin" or
     /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
-    #[serde(default)]
     pub spread: SpreadSpec,
-    /// Coefficient of variation of gaps (standard deviation over mean), for `arrivals = "uniform"` (up to 0.577, which
-    /// is also its default), "log_normal" and "pareto" (1 when absent).
-    #[serde(default)]
-    pub cv: Option<f64>,
-    /// Maximum number of requests without a reply, for `arrivals = "closed"`: over all cores together, or with CC-NIC
-    /// per queue pair.
-    #[serde(default)]
-    pub outstanding: u32,
-    /// Time after which a request without a reply is given up and the next one is sent, for `arrivals = "closed"`. The
-    /// default is 1 ms. It has an effect only where a reply comes later, or not at all.
-    #[serde(default = "timeout")]
-    pub timeout: Span,
     /// Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link of
     /// its own.
-    #[serde(default)]
     pub link: Option<WireSpec>,
     /// Ethernet address that packets go to in the captures that `run --pcap` writes, replayed ones included. The default is
     /// "02:00:00:00:00:01".
-    #[serde(default)]
     pub destination_mac: Option<Mac>,
     /// Ethernet address that packets come from in the captures that `run --pcap` writes. When absent, that of the replayed
     /// capture, or "02:00:00:00:00:02".
-    #[serde(default)]
     pub source_mac: Option<Mac>,
     /// Offset in bytes from the frame's start at which a frame carries its time of sending in the captures that `run --pcap`
     /// writes. The default is 42.
-    #[serde(default = "stamp")]
     pub stamp: u32,
     /// Rare long stalls of the application. When absent, there are none.
-    #[serde(default)]
     pub spikes: Option<SpikeSpec>,
+    /// Senders of the TCP flows that an `app` of kind "tcp_receive" receives.
+    pub dctcp: Option<DctcpSpec>,
+}
+
+/// Arrival process with the keys that this process has and no other.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
+pub enum ArrivalProcess {
+    /// No packets.
+    #[default]
+    None,
+    /// Exponential gaps at `rate`.
+    Poisson { rate: Option<OfferedRate> },
+    /// Equal gaps at `rate`.
+    Fixed { rate: Option<OfferedRate> },
+    /// Gaps at `rate` that are uniformly distributed, with coefficient of variation `cv`.
+    Uniform { rate: Option<OfferedRate>, cv: Option<f64> },
+    /// Gaps at `rate` with many gaps close to the shortest one, with coefficient of variation `cv`.
+    LogNormal { rate: Option<OfferedRate>, cv: Option<f64> },
+    /// Pareto gaps at `rate`, with coefficient of variation `cv`.
+    Pareto { rate: Option<OfferedRate>, cv: Option<f64> },
+    /// Bursts of `burst` packets, which begin `gap` apart, or back to back; bursts follow each other by `pace`.
+    Burst { burst: u32, gap: Option<Span>, pace: BurstPace },
+    /// A closed loop of `outstanding` requests at most; a request is given up after `timeout`.
+    Closed { outstanding: u32, timeout: Span },
+    /// A queue of `depth` waiting packets at each core at all times.
+    KeepDepth { depth: u32 },
+    /// Packets of a capture, at `rate` if one is given.
+    Pcap { pcap: Option<PcapSpec>, rate: Option<OfferedRate> },
+}
+
+/// Pace of bursts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum BurstPace {
+    /// Mean rate of the packets, if it is given.
+    Rate(Option<OfferedRate>),
+    /// Time from the start of a burst to the start of the next one.
+    Period(Span),
+}
+
+impl TryFrom<WrittenTraffic> for TrafficSpec {
+    type Error = String;
+
+    /// Reads a table, whose keys must be those of one arrival process.
+    fn try_from(w: WrittenTraffic) -> Result<TrafficSpec, String> {
+        one_process(&w).map_err(|why| why.replacen("traffic.", ".", 1))?;
+        let (rate, cv) = (w.rate, w.cv);
+        let process = match w.arrivals {
+            ArrivalsSpec::None => ArrivalProcess::None,
+            ArrivalsSpec::Poisson => ArrivalProcess::Poisson { rate },
+            ArrivalsSpec::Fixed => ArrivalProcess::Fixed { rate },
+            ArrivalsSpec::Uniform => ArrivalProcess::Uniform { rate, cv },
+            ArrivalsSpec::LogNormal => ArrivalProcess::LogNormal { rate, cv },
+            ArrivalsSpec::Pareto => ArrivalProcess::Pareto { rate, cv },
+            ArrivalsSpec::Burst => {
+                let pace = w.burst_period.map_or(BurstPace::Rate(rate), BurstPace::Period);
+                ArrivalProcess::Burst { burst: w.burst, gap: w.burst_gap, pace }
+            }
+            ArrivalsSpec::Closed => ArrivalProcess::Closed { outstanding: w.outstanding, timeout: w.timeout },
+            ArrivalsSpec::KeepDepth => ArrivalProcess::KeepDepth { depth: w.depth },
+            ArrivalsSpec::Pcap => ArrivalProcess::Pcap { pcap: w.pcap, rate },
+        };
+        Ok(TrafficSpec {
+            process,
+            packet: w.packet,
+            sizes: w.sizes,
+            flows: w.flows,
+            protocol: w.protocol,
+            spread: w.spread,
+            link: w.link,
+            destination_mac: w.destination_mac,
+            source_mac: w.source_mac,
+            stamp: w.stamp,
+            spikes: w.spikes,
+            dctcp: w.dctcp,
+        })
+    }
+}
+
+impl From<TrafficSpec> for WrittenTraffic {
+    /// Writes a table as a file gives it.
+    fn from(t: TrafficSpec) -> WrittenTraffic {
+        WrittenTraffic {
+            arrivals: t.arrivals(),
+            rate: t.rate(),
+            depth: t.depth(),
+            burst: t.burst(),
+            burst_gap: t.burst_gap(),
+            burst_period: t.burst_period(),
+            cv: t.cv(),
+            outstanding: t.outstanding(),
+            timeout: t.timeout(),
+            pcap: t.pcap().cloned(),
+            packet: t.packet,
+            sizes: t.sizes,
+            flows: t.flows,
+            protocol: t.protocol,
+            spread: t.spread,
+            link: t.link,
+            destination_mac: t.destination_mac,
+            source_mac: t.source_mac,
+            stamp: t.stamp,
+            spikes: t.spikes,
+            dctcp: t.dctcp,
+        }
+    }
+}
+
+impl JsonSchema for TrafficSpec {
+    fn schema_name() -> Cow<'static, str> {
+        WrittenTraffic::schema_name()
+    }
+    fn schema_id() -> Cow<'static, str> {
+        WrittenTraffic::schema_id()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        WrittenTraffic::json_schema(generator)
+    }
+}
+
+/// Keys that several processes share, as the process has them; defaults for a process without the key.
+impl TrafficSpec {
+    /// Choice of the arrival process.
+    pub fn arrivals(&self) -> ArrivalsSpec {
+        match self.process {
+            ArrivalProcess::None => ArrivalsSpec::None,
+            ArrivalProcess::Poisson { .. } => ArrivalsSpec::Poisson,
+            ArrivalProcess::Fixed { .. } => ArrivalsSpec::Fixed,
+            ArrivalProcess::Uniform { .. } => ArrivalsSpec::Uniform,
+            ArrivalProcess::LogNormal { .. } => ArrivalsSpec::LogNormal,
+            ArrivalProcess::Pareto { .. } => ArrivalsSpec::Pareto,
+            ArrivalProcess::Burst { .. } => ArrivalsSpec::Burst,
+            ArrivalProcess::Closed { .. } => ArrivalsSpec::Closed,
+            ArrivalProcess::KeepDepth { .. } => ArrivalsSpec::KeepDepth,
+            ArrivalProcess::Pcap { .. } => ArrivalsSpec::Pcap,
+        }
+    }
+
+    /// Mean rate over all cores.
+    pub fn rate(&self) -> Option<OfferedRate> {
+        match self.process {
+            ArrivalProcess::Poisson { rate }
+            | ArrivalProcess::Fixed { rate }
+            | ArrivalProcess::Uniform { rate, .. }
+            | ArrivalProcess::LogNormal { rate, .. }
+            | ArrivalProcess::Pareto { rate, .. }
+            | ArrivalProcess::Burst { pace: BurstPace::Rate(rate), .. }
+            | ArrivalProcess::Pcap { rate, .. } => rate,
+            _ => None,
+        }
+    }
+
+    /// Gives a process that has a rate another one.
+    ///
+    /// # Panics
+    /// When the process has none.
+    pub fn set_rate(&mut self, new: OfferedRate) {
+        match &mut self.process {
+            ArrivalProcess::Poisson { rate }
+            | ArrivalProcess::Fixed { rate }
+            | ArrivalProcess::Uniform { rate, .. }
+            | ArrivalProcess::LogNormal { rate, .. }
+            | ArrivalProcess::Pareto { rate, .. }
+            | ArrivalProcess::Burst { pace: BurstPace::Rate(rate), .. }
+            | ArrivalProcess::Pcap { rate, .. } => *rate = Some(new),
+            other => panic!("{other:?} has no rate"),
+        }
+    }
+
+    /// Number of waiting packets per core.
+    pub fn depth(&self) -> u32 {
+        match self.process {
+            ArrivalProcess::KeepDepth { depth } => depth,
+            _ => 0,
+        }
+    }
+
+    /// Number of packets per burst.
+    pub fn burst(&self) -> u32 {
+        match self.process {
+            ArrivalProcess::Burst { burst, .. } => burst,
+            _ => 0,
+        }
+    }
+
+    /// Time from the start of a packet to the start of the next one in a burst.
+    pub fn burst_gap(&self) -> Option<Span> {
+        match self.process {
+            ArrivalProcess::Burst { gap, .. } => gap,
+            _ => None,
+        }
+    }
+
+    /// Time from the start of a burst to the start of the next one.
+    pub fn burst_period(&self) -> Option<Span> {
+        match self.process {
+            ArrivalProcess::Burst { pace: BurstPace::Period(period), .. } => Some(period),
+            _ => None,
+        }
+    }
+
+    /// Coefficient of variation of gaps.
+    pub fn cv(&self) -> Option<f64> {
+        match self.process {
+            ArrivalProcess::Uniform { cv, .. }
+            | ArrivalProcess::LogNormal { cv, .. }
+            | ArrivalProcess::Pareto { cv, .. } => cv,
+            _ => None,
+        }
+    }
+
+    /// Maximum number of requests without a reply.
+    pub fn outstanding(&self) -> u32 {
+        match self.process {
+            ArrivalProcess::Closed { outstanding, .. } => outstanding,
+            _ => 0,
+        }
+    }
+
+    /// Time after which a request without a reply is given up.
+    pub fn timeout(&self) -> Span {
+        match self.process {
+            ArrivalProcess::Closed { timeout, .. } => timeout,
+            _ => timeout(),
+        }
+    }
+
+    /// Capture to replay.
+    pub fn pcap(&self) -> Option<&PcapSpec> {
+        match &self.process {
+            ArrivalProcess::Pcap { pcap, .. } => pcap.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Capture to replay.
+    pub(super) fn pcap_mut(&mut self) -> Option<&mut PcapSpec> {
+        match &mut self.process {
+            ArrivalProcess::Pcap { pcap, .. } => pcap.as_mut(),
+            _ => None,
+        }
+    }
+}
+
+/// Traffic that the clients send: arrival process, sizes and flows.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TrafficSpec")]
+struct WrittenTraffic {
+    /// Arrival process of the packets.
+    arrivals: ArrivalsSpec,
+    /// Mean rate over all cores, in packets or in bits of frames per second. With `run.load = "peak_loss"`, the start
+    /// of the search.
+    #[serde(default)]
+    rate: Option<OfferedRate>,
+    /// Size of frames, checksum included, for applications whose requests do not set it. The default is 1 KiB. Excludes
+    /// `sizes`.
+    #[serde(default)]
+    packet: Option<Size>,
+    /// Sizes of frames with their weights, instead of `packet`: a list of { size, weight }, or "imix", which is 7 : 4 :
+    /// 1 of 64, 594 and 1518 B.
+    #[serde(default)]
+    sizes: Option<SizesSpec>,
+    /// Number of flows that packets belong to, chosen at random unless `spread = "flow"`; a flow goes to one core, by
+    /// its RSS hash, so that flows have no effect on a single core. When absent, each packet goes to a core by `spread`.
+    #[serde(default)]
+    flows: Option<u32>,
+    /// Protocol of the frames: "udp" (the default) or "ethernet". Beside the captures that `run --pcap` writes, only RSS sees
+    /// it, which needs "udp" to tell `flows` apart.
+    #[serde(default)]
+    protocol: Protocol,
+    /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains. Completions of sends count as well
+    /// where `queue_pair.quirks.send_completions` is set.
+    #[serde(default)]
+    depth: u32,
+    /// Number of packets per burst, for `arrivals = "burst"`.
+    #[serde(default)]
+    burst: u32,
+    /// Time from the start of a packet to the start of the next one in a burst, for `arrivals = "burst"`. When absent,
+    /// packets are back to back.
+    #[serde(default)]
+    burst_gap: Option<Span>,
+    /// Time from the start of a burst to the start of the next one, for `arrivals = "burst"`, instead of `rate`. It has no
+    /// effect on a run within one burst.
+    #[serde(default)]
+    burst_period: Option<Span>,
+    /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "round_robin" or
+    /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
+    #[serde(default)]
+    spread: SpreadSpec,
+    /// Coefficient of variation of gaps (standard deviation over mean), for `arrivals = "uniform"` (up to 0.577, which
+    /// is also its default), "log_normal" and "pareto" (1 when absent).
+    #[serde(default)]
+    cv: Option<f64>,
+    /// Maximum number of requests without a reply, for `arrivals = "closed"`: over all cores together, or with CC-NIC
+    /// per queue pair.
+    #[serde(default)]
+    outstanding: u32,
+    /// Time after which a request without a reply is given up and the next one is sent, for `arrivals = "closed"`. The
+    /// default is 1 ms. It has an effect only where a reply comes later, or not at all.
+    #[serde(default = "timeout")]
+    timeout: Span,
+    /// Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link of
+    /// its own.
+    #[serde(default)]
+    link: Option<WireSpec>,
+    /// Ethernet address that packets go to in the captures that `run --pcap` writes, replayed ones included. The default is
+    /// "02:00:00:00:00:01".
+    #[serde(default)]
+    destination_mac: Option<Mac>,
+    /// Ethernet address that packets come from in the captures that `run --pcap` writes. When absent, that of the replayed
+    /// capture, or "02:00:00:00:00:02".
+    #[serde(default)]
+    source_mac: Option<Mac>,
+    /// Offset in bytes from the frame's start at which a frame carries its time of sending in the captures that `run --pcap`
+    /// writes. The default is 42.
+    #[serde(default = "stamp")]
+    stamp: u32,
+    /// Rare long stalls of the application. When absent, there are none.
+    #[serde(default)]
+    spikes: Option<SpikeSpec>,
     /// Capture to replay, for `arrivals = "pcap"`.
     #[serde(default)]
-    pub pcap: Option<PcapSpec>,
+    pcap: Option<PcapSpec>,
     /// Senders of the TCP flows that an `app` of kind "tcp_receive" receives.
     #[serde(default)]
-    pub dctcp: Option<DctcpSpec>,
+    dctcp: Option<DctcpSpec>,
 }
 fn timeout() -> Span {
     Span(1_000_000_000)
@@ -284,26 +565,17 @@ impl Default for TrafficSpec {
     /// Traffic without packets.
     fn default() -> TrafficSpec {
         TrafficSpec {
-            arrivals: ArrivalsSpec::None,
-            rate: None,
+            process: ArrivalProcess::None,
             packet: None,
             sizes: None,
             flows: None,
             protocol: Protocol::Udp,
-            depth: 0,
-            burst: 0,
-            burst_gap: None,
-            burst_period: None,
             spread: SpreadSpec::Random,
-            cv: None,
-            outstanding: 0,
-            timeout: timeout(),
             link: None,
             destination_mac: None,
             source_mac: None,
             stamp: stamp(),
             spikes: None,
-            pcap: None,
             dctcp: None,
         }
     }
@@ -347,7 +619,6 @@ const FRAMES: (u64, u64) = (64, 65_535);
 pub fn check(s: &Scenario) -> Check {
     let t = &s.traffic;
     frames(t)?;
-    one_process(t)?;
     flows(t)?;
     shortest_queue(s)?;
     if let Some(l) = &t.link {
@@ -393,8 +664,44 @@ pub(super) fn frames(t: &TrafficSpec) -> Check {
     })
 }
 
+/// Checks for keys of an arrival process other than the one chosen.
+fn arrivals(t: &WrittenTraffic) -> Check {
+    let text = |v: &dyn Display| format!("\"{v}\"");
+    let file = t.pcap.as_ref().map(|p| ("pcap.file", text(&p.file)));
+    let rate = t.rate.map(|r| ("rate", text(&r)));
+    let default = TrafficSpec::default();
+    let given_up = (t.timeout != timeout()).then(|| ("timeout", text(&t.timeout)));
+    let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
+    let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
+    let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
+    let made = t.arrivals != ArrivalsSpec::Pcap;
+    let at_a_rate = !matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth | ArrivalsSpec::None);
+    for (key, of, fits) in [
+        (file, "\"pcap\"", t.arrivals == ArrivalsSpec::Pcap),
+        (given("burst", t.burst), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
+        (t.burst_gap.map(|g| ("burst_gap", text(&g))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
+        (t.burst_period.map(|p| ("burst_period", text(&p))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
+        (given("depth", t.depth), "\"keep_depth\"", t.arrivals == ArrivalsSpec::KeepDepth),
+        (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
+        (given_up, "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
+        (rate, "\"poisson\", \"fixed\" and others that have one", at_a_rate),
+        (t.packet.map(|p| ("packet", text(&p))), "\"fixed\" and others whose packets are made", made),
+        (sizes, "\"fixed\" and others whose packets are made", made),
+        (protocol, "\"fixed\" and others whose packets are made", made),
+    ] {
+        let Some((key, value)) = key else { continue };
+        need(fits, || {
+            let here = spelt(t.arrivals);
+            format!(
+                "traffic.{key} = {value} is for traffic.arrivals = {of}, which is {here} here; change one of the two"
+            )
+        })?;
+    }
+    Ok(())
+}
+
 /// Checks that only keys of one arrival process are given.
-fn one_process(t: &TrafficSpec) -> Check {
+fn one_process(t: &WrittenTraffic) -> Check {
     arrivals(t)?;
     need(t.timeout.0 > 0, || "traffic.timeout = \"0 ps\" must be positive".into())?;
     if let Some(cv) = t.cv {
@@ -431,10 +738,10 @@ fn shortest_queue(s: &Scenario) -> Check {
 }
 
 fn flows(t: &TrafficSpec) -> Check {
-    need(t.spread != SpreadSpec::Flow || t.arrivals == ArrivalsSpec::Closed, || {
+    need(t.spread != SpreadSpec::Flow || t.arrivals() == ArrivalsSpec::Closed, || {
         format!(
             "traffic.spread = \"flow\" is of the clients of traffic.arrivals = \"closed\", which is \"{}\" here; choose round_robin",
-            word(t.arrivals)
+            word(t.arrivals())
         )
     })?;
     let Some(n) = t.flows else { return Ok(()) };
@@ -448,7 +755,7 @@ fn flows(t: &TrafficSpec) -> Check {
     need(n == 1 || t.protocol == Protocol::Udp, || {
         format!("traffic.flows = {n} needs traffic.protocol = \"udp\": RSS sees one flow in plain Ethernet")
     })?;
-    let (how, fits) = match t.arrivals {
+    let (how, fits) = match t.arrivals() {
         ArrivalsSpec::Pcap => ("are those of the capture", false),
         ArrivalsSpec::KeepDepth => ("are not chosen where each core always has packets waiting", false),
         _ => ("", true),
@@ -461,13 +768,13 @@ fn rates(s: &Scenario) -> Check {
     let (t, peak) = (&s.traffic, s.run.load == Load::PeakLoss);
     let tenant = s.find_tenant(serves);
     let sized = tenant.is_none_or(|i| sets_no_size(&s.tenant(i).app));
-    let captured = t.arrivals == ArrivalsSpec::Pcap;
+    let captured = t.arrivals() == ArrivalsSpec::Pcap;
     if let (false, Some(i)) = (sized || captured, tenant) {
         need(t.sizes.is_none(), || {
             format!("traffic.sizes: the application of tenant[{i}] sets its packets' sizes itself")
         })?;
     }
-    for (key, rate) in [("traffic.rate", t.rate), ("run.step", s.run.step)] {
+    for (key, rate) in [("traffic.rate", t.rate()), ("run.step", s.run.step)] {
         let Some(r) = rate else { continue };
         need(sized || captured || matches!(r, OfferedRate::Packets(_)), || {
             format!(
@@ -476,7 +783,7 @@ fn rates(s: &Scenario) -> Check {
         })?;
     }
     let search = peak || matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
-    need(t.burst_period.is_none() || !search, || {
+    need(t.burst_period().is_none() || !search, || {
         "run.load searches for a rate, which traffic.burst_period fixes; remove it".into()
     })?;
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
@@ -487,23 +794,23 @@ fn rates(s: &Scenario) -> Check {
         format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)
     })?;
     let bytes = t.frame_sizes().1;
-    if let Some(r) = t.rate.filter(|r| s.run.load == Load::Fixed && !r.is_zero()) {
+    if let Some(r) = t.rate().filter(|r| s.run.load == Load::Fixed && !r.is_zero()) {
         let last = s.run.packets().to_f64() / r.packets(bytes);
         ends(&s.run, &format!("traffic.rate = \"{r}\""), last)?;
     }
     if !sized || captured {
         return Ok(());
     }
-    if let Some(r) = t.rate.filter(|_| !peak) {
+    if let Some(r) = t.rate().filter(|_| !peak) {
         carries(s, "traffic.rate", &r, r.packets(bytes), bytes)?;
     }
     if let Some(r) = s.run.step {
         carries(s, "run.step", &r, r.packets(bytes), bytes)?;
     }
-    if let Some(p) = t.burst_period {
-        carries(s, "traffic.burst_period", &p, f64::from(t.burst) * 1e12 / p.0.to_f64(), bytes)?;
+    if let Some(p) = t.burst_period() {
+        carries(s, "traffic.burst_period", &p, f64::from(t.burst()) * 1e12 / p.0.to_f64(), bytes)?;
     }
-    let (Some(rate), Some(gap)) = (t.rate, t.burst_gap) else { return Ok(()) };
+    let (Some(rate), Some(gap)) = (t.rate(), t.burst_gap()) else { return Ok(()) };
     need(rate.packets(bytes) * gap.0.to_f64() <= 1e12 * (1.0 + 1e-9), || {
         format!(
             "traffic.burst_gap = \"{gap}\" lets fewer packets come than traffic.rate = \"{rate}\"; give a shorter gap"
@@ -542,7 +849,7 @@ pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f6
 /// Rate of the wire between generator and host, and the number of bytes that a frame takes on the wire beyond its own;
 /// None without a wire.
 pub fn line_rate(s: &Scenario) -> Option<(Bandwidth, u32)> {
-    let checksum = if s.traffic.arrivals == ArrivalsSpec::Pcap { CHECKSUM } else { 0 };
+    let checksum = if s.traffic.arrivals() == ArrivalsSpec::Pcap { CHECKSUM } else { 0 };
     let of_nic = || s.peripherals.iter().find_map(PeripheralSpec::ethernet).map(|e| e.link);
     let rate = s.traffic.link.map(|l| l.rate).or_else(of_nic)?;
     Some((rate, BETWEEN_FRAMES + checksum))

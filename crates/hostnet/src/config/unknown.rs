@@ -1,6 +1,6 @@
-//! Sentence about a key that a table lacks, the same for files, for Python and for the command line.
+//! Sentences about keys and metrics that do not exist, the same for files, for Python and for the command line.
 
-use super::resolve::nearest;
+use super::resolve::{hint, nearest};
 use serde_json::Value;
 
 /// Clause about key `word`, which a table with the keys `valid` lacks: the table that has the key, or the nearest valid key.
@@ -9,6 +9,13 @@ pub fn unknown_key(word: &str, valid: &[&str]) -> String {
     valid.sort_unstable();
     let hint = place_of(word, &valid).unwrap_or_else(|| nearest(word, valid.iter().copied()));
     format!("unknown key \"{word}\"{hint} (valid: {})", valid.join(", "))
+}
+
+/// Clause about metric `word`, where the metrics `known` exist: with the nearest one, or where all are listed.
+pub fn unknown_metric(word: &str, known: &[&str]) -> String {
+    let near = hint(word, known.iter().copied());
+    let near = if near.is_empty() { "`hostnet metrics` lists them".into() } else { near };
+    format!("there is no metric \"{word}\"; {near}")
 }
 
 /// Text `; traffic has it` for a key of another table of a scenario, where one table alone has the key and no key of

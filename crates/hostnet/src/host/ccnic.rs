@@ -1,42 +1,91 @@
 //! CC-NIC on a host: allocation of its memory, and its threads on both sides.
 
 use super::client;
+use super::floor::{CoreGroup, FloorPlan};
+use super::guest::Guest;
+use super::rings::driver_threads;
 use super::threads::demand;
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::app::AppSpec;
-use crate::config::scenario::StackSpec;
 use crate::config::Scenario;
-use crate::kernel::{Int, LineAddr, NodeId, TenantId};
+use crate::core::Cpu;
+use crate::flow::AheadDomain;
+use crate::kernel::{IdVec, Int, LineAddr, NodeId, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSide, CcnicSpec};
 use crate::stack::ccnic::{CcnicInterface, CcnicMemory, CcnicThread, ServerWork, Setup, Wire, WirePackets};
 use crate::stack::demand::Demand;
 use crate::stack::Thread;
+use std::ops::Range;
+
+/// Tenants whose packets go through coherent memory.
+pub(super) struct CcnicInterfaces;
+
+impl Guest for CcnicInterfaces {
+    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
+        if floor.s.tenants.get(t.index()).is_some_and(|spec| spec.stack.ccnic().is_some()) {
+            if let Some(mut i) = build(floor.s, t, &mut floor.map) {
+                let peers = &floor.groups[t].peers;
+                if i.queues() <= peers.len() {
+                    i.nic_cores.clone_from(peers);
+                }
+                floor.tenants[t].state.roles.add(i);
+            }
+        }
+        Ok(())
+    }
+
+    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
+        floor.tenants[t].state.roles.get::<CcnicInterface>()?;
+        let all = floor.groups[t].cores.len() + floor.groups[t].peers.len();
+        Some(threads_of(floor, t, 0..all))
+    }
+}
+
+/// Threads of the cores `locals` of `t`, which has an interface: first its own, then those of the NIC.
+pub(super) fn threads_of(floor: &mut FloorPlan, t: TenantId, locals: Range<usize>) -> Vec<Thread> {
+    let drivers = driver_threads(floor, t);
+    let tenant = &floor.tenants[t];
+    let interface = tenant.state.roles.get().expect("memory of the interface");
+    let mut driven = drivers.into_iter().zip(tenant.driven.memory.iter().map(|m| m.sent));
+    locals.map(|local| thread(floor.s, t, interface, local, &mut driven)).collect()
+}
+
+/// Fits the cores of `t`'s interface to its keys: without prefetchers, or with the requests of an agent.
+pub(super) fn fit_cores(s: &Scenario, t: TenantId, group: &CoreGroup, cpus: &mut IdVec<ThreadId, Cpu>) {
+    let Some(p) = parts(s, t) else { return };
+    let off = |side: &[ThreadId], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
+    let host = off(&group.cores, p.spec.quirks.host_prefetch);
+    for cpu in host.into_iter().chain(off(&group.peers, p.spec.quirks.nic_prefetch)) {
+        (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
+    }
+    if let Some(n) = p.spec.agent_requests() {
+        group.peers.iter().for_each(|c| cpus[*c].lfb = AheadDomain::new(n));
+    }
+}
 
 /// The tenant on CC-NIC, and its application.
-pub struct CcnicTenant<'a> {
-    pub tenant: TenantId,
-    pub queues: u32,
+struct CcnicTenant<'a> {
+    tenant: TenantId,
+    queues: u32,
     /// Generator of packets; None for an application that serves packets.
-    pub app: Option<&'a LoopbackSpec>,
-    pub spec: CcnicSpec,
+    app: Option<&'a LoopbackSpec>,
+    spec: CcnicSpec,
 }
 
 /// Parts of the scenario that describe `tenant` on CC-NIC; None on another stack.
-pub fn parts(s: &Scenario, tenant: TenantId) -> Option<CcnicTenant<'_>> {
-    if s.tenant(tenant).stack != Some(StackSpec::Ccnic) {
-        return None;
-    }
+fn parts(s: &Scenario, tenant: TenantId) -> Option<CcnicTenant<'_>> {
+    let spec = s.tenant(tenant).stack.ccnic()?.clone();
     let app = match &s.tenant(tenant).app {
         AppSpec::Loopback(app) => Some(app),
         _ => None,
     };
     let queues = s.peers_of(tenant)?.cores.max(s.tenant(tenant).receivers());
-    Some(CcnicTenant { tenant, queues, app, spec: s.ccnic_of(tenant) })
+    Some(CcnicTenant { tenant, queues, app, spec })
 }
 
 /// Allocates the memory of `tenant`'s interface, at its home nodes; any core's caches may hold all of it.
-pub fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<CcnicInterface> {
+fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<CcnicInterface> {
     let CcnicTenant { queues, spec, .. } = parts(s, tenant)?;
     let nodes = |end| match end {
         CcnicSide::Host => NodeId(s.tenant(tenant).node),
@@ -58,7 +107,7 @@ pub fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<Ccn
 
 /// Thread of core `local` of `tenant`; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's
 /// drivers, each with the first line of the data that it sends.
-pub fn thread(
+fn thread(
     s: &Scenario,
     tenant: TenantId,
     i: &CcnicInterface,

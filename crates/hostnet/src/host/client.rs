@@ -36,7 +36,7 @@ pub fn generator(s: &Scenario, tenant: TenantId, order: u64) -> Generator {
         (None, Protocol::Udp) => Flows::Any,
     };
     let g = Generator::new(tenant, sizes, flows);
-    let checksum = if t.arrivals == Spec::Pcap { CHECKSUM } else { 0 };
+    let checksum = if t.arrivals() == Spec::Pcap { CHECKSUM } else { 0 };
     match (&t.link, s.nic_of(tenant).filter(|_| s.ring_of(tenant).is_some()).map(|(_, nic)| nic)) {
         (Some(l), _) => g.over(l.rate, l.propagation.into(), false, checksum),
         (None, Some(nic)) => g.over(nic.link, nic.propagation.into(), true, checksum),

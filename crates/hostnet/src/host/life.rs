@@ -133,7 +133,7 @@ pub struct PacketTrace {
 /// Returns one sentence that names what cannot be built or followed, a violated conservation law, or the error of
 /// `progress`.
 pub fn trace(spec: &Scenario, pick: Pick, progress: Progress) -> Result<(Outcome, PacketTrace), String> {
-    if spec.run.load == Load::None || Host::is_directed(spec) {
+    if spec.run.load == Load::None || spec.tenants.probe().is_some() {
         return Err("the lives of packets need a run under load, and this scenario is a directed test".into());
     }
     let follow = |following| Beside { lives: Some(following), ..Beside::default() };

@@ -1,5 +1,6 @@
 //! The load of a run: one rate, saturation, or the search for a peak.
 
+use super::build::bench;
 use super::client::PartialFile;
 use super::control::Control;
 use super::decision::{self, MOST_BACKLOG, MOST_BACKLOG_NODROP, MOST_LOST};
@@ -22,6 +23,7 @@ use crate::meter::batches::Batches;
 use crate::meter::interval::{Interval, Intervals, CONFIDENCE};
 use crate::meter::table::table;
 use crate::meter::{metric, slope, MetricId, Values};
+use crate::probe::{self, ProbeSpec};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, LateOnLink};
@@ -75,7 +77,7 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
 /// the control plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
-    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || spec.tenants.probe().is_some() {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
     run_of(spec, Beside { control: Some(control), ..Beside::default() }, progress)
@@ -91,7 +93,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {
         return Err(format!("{what} run.load = \"fixed\" or \"saturate\": one window, not a search"));
     }
-    if Host::is_directed(spec) || !spec.tenants.iter().any(check::serves) {
+    if spec.tenants.probe().is_some() || !spec.tenants.iter().any(check::serves) {
         return Err(format!("{what} a tenant that serves packets"));
     }
     let elsewhere = [
@@ -100,7 +102,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
         (spec.tas_tenant().is_some(), "clients over TCP"),
     ];
     if let Some((_, to)) = elsewhere.into_iter().find(|e| e.0) {
-        return Err(format!("{what} the generator on the wire; what comes back to {to} is not captured yet"));
+        return Err(format!("{what} the generator on the wire; a capture of what comes back to {to} is not built yet"));
     }
     let file = PartialFile::beside(out)?;
     let mut returned = None;
@@ -123,7 +125,7 @@ pub fn run_and_trace_memory(
     format: RequestTraceFormat,
     progress: Progress,
 ) -> Result<Outcome, String> {
-    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || spec.tenants.probe().is_some() {
         return Err(
             "a trace of the requests to DRAM needs run.load = \"fixed\" or \"saturate\": one window, not a search"
                 .into(),
@@ -154,6 +156,23 @@ pub(super) struct Beside<'a> {
     pub(super) requests: Option<&'a mut RequestTrace>,
 }
 
+/// Runs the directed probe of a scenario.
+fn probed(spec: &Scenario, probe: &ProbeSpec) -> Result<Outcome, String> {
+    let mut values = statics(spec);
+    let found = probe::run(probe, bench(spec)?, &mut values)?;
+    let sim = found.machine.now;
+    Ok(Outcome {
+        values,
+        intervals: Intervals::default(),
+        tables: found.tables,
+        warnings: Vec::new(),
+        sim,
+        warmup: Time::ZERO,
+        measured: sim,
+        lives: None,
+    })
+}
+
 /// Runs one point, with tasks beside it.
 pub(super) fn run_of(
     spec: &Scenario,
@@ -161,8 +180,8 @@ pub(super) fn run_of(
     progress: Progress,
 ) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
-    if Host::is_directed(&spec) {
-        return Host::new(spec)?.directed();
+    if let Some(p) = spec.tenants.probe() {
+        return probed(&spec, &p.probe);
     }
     if spec.run.load == Load::None {
         return Ok(Outcome {
@@ -255,8 +274,8 @@ impl Run<'_, '_> {
         let t = self.spec.traffic_of(tenant);
         if self.spec.tenant(tenant).loops() {
             // The tenant's cores generate the load themselves.
-        } else if t.arrivals == Spec::Closed {
-            self.world.members[0].offer_closed(tenant, t.outstanding, t.timeout.into());
+        } else if t.arrivals() == Spec::Closed {
+            self.world.members[0].offer_closed(tenant, t.outstanding(), t.timeout().into());
         } else {
             self.replays(tenant)?;
             let (arrivals, depth) = self.offered(tenant, None);
@@ -270,7 +289,7 @@ impl Run<'_, '_> {
         let fixed = |t: &TenantId| {
             let own = self.spec.tenant(*t).traffic.as_ref();
             own.is_some_and(|t| {
-                t.rate != self.spec.traffic.rate || matches!(t.arrivals, Spec::Closed | Spec::KeepDepth)
+                t.rate() != self.spec.traffic.rate() || matches!(t.arrivals(), Spec::Closed | Spec::KeepDepth)
             })
         };
         self.world.members[0].served().into_iter().filter(|t| !fixed(t)).collect()
@@ -285,7 +304,7 @@ impl Run<'_, '_> {
     fn replays(&self, tenant: TenantId) -> Result<(), String> {
         let t = self.spec.traffic_of(tenant);
         let Some(capture) = self.capture(tenant) else { return Ok(()) };
-        let Some(r) = t.rate else {
+        let Some(r) = t.rate() else {
             let times = capture.times();
             let at_once = times.iter().all(|t| *t == Time::ZERO);
             let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
@@ -295,7 +314,7 @@ impl Run<'_, '_> {
             let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
             let pass = times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
             let rest = times[((self.spec.run.packets() - 1) % n).to_usize()].as_secs();
-            let file = t.pcap.as_ref().map_or("", |p| &p.file);
+            let file = t.pcap().map_or("", |p| &p.file);
             let key = format!("the times of traffic.pcap.file = \"{file}\"");
             return traffic::ends(&self.spec.run, &key, passes.to_f64() * pass + rest);
         };
@@ -306,7 +325,7 @@ impl Run<'_, '_> {
     /// resolution of most captures.
     fn late_on_link(&self, tenant: TenantId, capture: &Capture) -> Option<LateOnLink> {
         let (rate, beside) = traffic::line_rate(self.spec)?;
-        let pcap = self.spec.traffic_of(tenant).pcap.as_ref();
+        let pcap = self.spec.traffic_of(tenant).pcap();
         let original = pcap.is_some_and(|p| p.timing == ReplayTiming::Original);
         let mut arrivals = self.offered(tenant, None).0.filter(|_| original)?;
         let mut link = Link::ethernet(rate, Time::ZERO);
@@ -332,24 +351,24 @@ impl Run<'_, '_> {
     fn offered(&self, tenant: TenantId, rate: Option<f64>) -> (Option<Arrivals>, u32) {
         let t = self.spec.traffic_of(tenant);
         let stream = RandomStream::new(self.spec.seed, "arrivals", self.world.members[0].order(tenant));
-        let given = rate.or(t.rate.map(|r| self.packets(tenant, r)));
+        let given = rate.or(t.rate().map(|r| self.packets(tenant, r)));
         let open = given.unwrap_or(1e6);
         let spread = |gaps, stream| Arrivals::spread(open, gaps, stream);
-        let a = match t.arrivals {
+        let a = match t.arrivals() {
             Spec::Poisson => Arrivals::poisson(open, stream),
             Spec::Fixed => Arrivals::fixed(open),
-            Spec::Uniform => spread(Gaps::Uniform { cv: t.cv.unwrap_or(Gaps::WIDEST) }, stream),
-            Spec::LogNormal => spread(Gaps::LogNormal { cv: t.cv.unwrap_or(1.0) }, stream),
-            Spec::Pareto => spread(Gaps::Pareto { cv: t.cv.unwrap_or(1.0) }, stream),
+            Spec::Uniform => spread(Gaps::Uniform { cv: t.cv().unwrap_or(Gaps::WIDEST) }, stream),
+            Spec::LogNormal => spread(Gaps::LogNormal { cv: t.cv().unwrap_or(1.0) }, stream),
+            Spec::Pareto => spread(Gaps::Pareto { cv: t.cv().unwrap_or(1.0) }, stream),
             Spec::Burst => {
-                let own = t.burst_period.filter(|_| rate.is_none()).map(Time::from);
-                let period = own.unwrap_or(Time((f64::from(t.burst) / open * 1e12).whole()));
+                let own = t.burst_period().filter(|_| rate.is_none()).map(Time::from);
+                let period = own.unwrap_or(Time((f64::from(t.burst()) / open * 1e12).whole()));
                 // Packets that are back to back are a thousandth of the mean gap apart.
-                let within = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0.to_f64());
-                Arrivals::bursts(period, t.burst.into(), within)
+                let within = t.burst_gap().map_or(open * 1e3, |g| 1e12 / g.0.to_f64());
+                Arrivals::bursts(period, t.burst().into(), within)
             }
             Spec::Pcap => {
-                let timing = t.pcap.as_ref().map_or(ReplayTiming::Original, |p| p.timing);
+                let timing = t.pcap().map_or(ReplayTiming::Original, |p| p.timing);
                 let times = self.capture(tenant).map(|c| c.times()).unwrap_or_default();
                 match timing {
                     ReplayTiming::Poisson => Arrivals::poisson(open, stream),
@@ -360,7 +379,7 @@ impl Run<'_, '_> {
                     },
                 }
             }
-            Spec::KeepDepth => return (None, t.depth),
+            Spec::KeepDepth => return (None, t.depth()),
             Spec::Closed | Spec::None => return (None, 0),
         };
         (Some(a), 0)
@@ -452,7 +471,7 @@ impl Run<'_, '_> {
         let entries = statics(self.spec).get(metric::TOTAL_RX_ENTRIES).unwrap_or(0.0).whole();
         let window = (entries / 8).clamp(1_500, 5_000);
         // In standing queues each packet waits, and packets must have waited in every buffer.
-        let standing = self.spec.traffic.depth > 0;
+        let standing = self.spec.traffic.depth() > 0;
         let most = 60 + 4 * entries / window;
         let mut seen = Vec::new();
         for i in 0..most {
@@ -622,7 +641,7 @@ impl Run<'_, '_> {
         let load = self.spec.run.load;
         let tenants = self.searched();
         let first = tenants.first().copied().unwrap_or(TenantId(0));
-        let start = self.spec.traffic.rate.filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
+        let start = self.spec.traffic.rate().filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
         let most = self.line_rate(first);
         for tenant in self.world.members[0].served().into_iter().filter(|t| !tenants.contains(t)) {
             self.offer_own(tenant)?;

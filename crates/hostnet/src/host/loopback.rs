@@ -33,7 +33,7 @@ impl Host {
     /// Records that a frame of `tenant` for `queue` was lost on its way back, if frames loop: its sender gives it up after
     /// `traffic.timeout`.
     pub(super) fn lost_in_loop(&mut self, tenant: TenantId, queue: QueueId) {
-        let timeout = self.spec.traffic_of(tenant).timeout.into();
+        let timeout = self.spec.traffic_of(tenant).timeout().into();
         let Some(s) = self.tenants[tenant].source.as_mut().filter(|s| s.loops) else { return };
         s.lost.push_back(queue);
         self.machine.cal.post(self.machine.now + timeout, TrafficEvent::Overdue(tenant));

@@ -515,9 +515,11 @@ pub fn statics(s: &Scenario) -> Values {
     let mut v = Values::default();
     let mib = |b: u64| b.to_f64() / f64::from(1 << 20);
     let llc = &s.platform.caches.llc;
-    let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
+    let probe = s.tenants.probe().map_or(0, |p| p.cores);
+    let serving = probe + s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum::<u32>();
     let entries = |t: TenantId| s.tenant(t).receivers() * check::rx_buffers(s, t);
-    let entries: u32 = s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).map(entries).sum();
+    let served = s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).map(entries).sum::<u32>();
+    let entries = probe * check::pair_buffers(s) + served;
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
     v.set(metric::RX_FOOTPRINT_MIB, mib(footprint));
     v.set(metric::RX_FOOTPRINT_PER_LLC, footprint.to_f64() / llc.size.0.to_f64());

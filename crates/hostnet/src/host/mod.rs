@@ -1,14 +1,14 @@
 //! A host, which is built from its scenario and driven by the calendar.
 
+mod application;
 mod background;
 mod build;
 mod ccnic;
 mod client;
 pub mod control;
 mod decision;
-mod directed;
-mod directed_device;
-mod directed_place;
+mod floor;
+mod guest;
 mod life;
 mod load;
 mod loopback;
@@ -16,6 +16,8 @@ mod measure;
 mod network;
 mod placement_metrics;
 mod predict;
+mod queue_pairs;
+mod rings;
 mod steadiness;
 mod storage;
 mod tas;

@@ -1,5 +1,8 @@
 //! SSDs and the kernel's block layer: cores that do the accounting for the pages that the devices have moved.
 
+use super::floor::FloorPlan;
+use super::guest::Guest;
+use super::tenant::TenantState;
 use super::Host;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
@@ -15,14 +18,36 @@ use crate::stack::{Notice, Role, RoleView, Thread};
 /// A device whose pages the kernel accounts for.
 #[derive(Clone, Copy)]
 pub struct AccountedDevice {
-    pub core: ThreadId,
+    core: ThreadId,
     port: PortId,
     page_lines: u64,
 }
 
+/// The kernel's block layer on cores of its own.
+pub(super) struct BlockLayers;
+
+impl Guest for BlockLayers {
+    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
+        if t != floor.kernel() {
+            return Ok(());
+        }
+        let first = floor.groups[t].cores.first().map_or(0, |c| c.index());
+        let (devices, threads) = block_layer(floor.s, first, t, &mut floor.map);
+        if !devices.is_empty() {
+            floor.tenants[t].state.roles.add(Storage { devices });
+        }
+        floor.tenants[t].threads = threads.into_iter().map(Thread::Block).collect();
+        Ok(())
+    }
+
+    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
+        (t == floor.kernel()).then(|| std::mem::take(&mut floor.tenants[t].threads))
+    }
+}
+
 /// Allocates the memory for the page accounting of all SSDs that have kernel cores, and builds the threads of these
 /// cores, which are numbered from `first`.
-pub fn block_layer(
+fn block_layer(
     s: &Scenario,
     first: usize,
     tenant: TenantId,
@@ -70,13 +95,6 @@ pub fn block_layer(
 #[derive(Clone)]
 pub struct Storage {
     devices: Vec<AccountedDevice>,
-}
-
-impl Storage {
-    /// The role of the kernel for `devices`.
-    pub fn new(devices: Vec<AccountedDevice>) -> Storage {
-        Storage { devices }
-    }
 }
 
 /// Threads of the kernel's cores.
@@ -148,10 +166,11 @@ impl Host {
         self.warm_storage(lines.whole());
     }
 
-    /// Core that does the accounting for the pages of the device on each of the IIO's `ports` ports, if any.
-    pub(super) fn accounting_cores(kept: &[AccountedDevice], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
+    /// Core of the `kernel` that does the accounting for the pages of the device on each of the IIO's `ports` ports, if
+    /// any.
+    pub(super) fn accounting_cores(kernel: &TenantState, ports: usize) -> IdVec<PortId, Option<ThreadId>> {
         let mut all = IdVec::filled(None, ports);
-        for k in kept {
+        for k in kernel.roles.get::<Storage>().into_iter().flat_map(|s| &s.devices) {
             all[k.port] = Some(k.core);
         }
         all

@@ -1,10 +1,16 @@
 //! TAS on a host: its memory and its threads.
 
+use super::ccnic;
+use super::floor::FloorPlan;
+use super::guest::Guest;
+use super::rings::driver_threads;
+use crate::app::tcp_echo::TcpEchoSpec;
 use crate::app::AppSpec;
 use crate::config::Scenario;
-use crate::device::nic::{Nic, RingsSpec};
+use crate::device::endpoint::Endpoint;
+use crate::device::nic::RingsSpec;
 use crate::device::NicAt;
-use crate::kernel::{IdVec, Int, TenantId, ThreadId};
+use crate::kernel::{Int, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::stack::ccnic::{CcnicInterface, CcnicThread, Setup};
 use crate::stack::tas::{sizes, Io, Service, Tas, TasMemory};
@@ -12,15 +18,38 @@ use crate::stack::Thread;
 use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
 
-/// Allocates the memory of `tenant`'s TAS, if it has one. `groups` are the cores of each tenant.
-pub fn build(
-    s: &Scenario,
-    tenant: TenantId,
-    map: &mut AddressMap,
-    groups: &IdVec<TenantId, Vec<ThreadId>>,
-) -> Option<Service> {
-    let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
-    let (cores, fast) = (&groups[tenant], s.tenant(tenant).receivers().to_usize());
+/// Tenants whose TCP is a service on cores of its own.
+pub(super) struct TcpServices;
+
+impl Guest for TcpServices {
+    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
+        let service = floor.s.tenants.get(t.index()).and_then(|spec| match &spec.app {
+            AppSpec::TcpEcho(app) => Some(build(floor.s, t, app, &floor.groups[t].cores, &mut floor.map)),
+            _ => None,
+        });
+        service.into_iter().for_each(|s| floor.tenants[t].state.roles.add(s));
+        Ok(())
+    }
+
+    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
+        floor.tenants[t].state.roles.get::<Service>()?;
+        steer(floor, t);
+        let own = floor.groups[t].cores.len();
+        let overlay = floor.s.tenant(t).has_overlay();
+        let mut drivers = if overlay { Vec::new() } else { driver_threads(floor, t) }.into_iter();
+        let interface = floor.tenants[t].state.roles.get();
+        let mut threads: Vec<_> = (0..own).map(|local| thread(floor.s, t, local, interface, &mut drivers)).collect();
+        if overlay {
+            let all = own + floor.groups[t].peers.len();
+            threads.extend(ccnic::threads_of(floor, t, own..all));
+        }
+        Some(threads)
+    }
+}
+
+/// Allocates the memory of the TCP service of `tenant`, which has `cores`.
+fn build(s: &Scenario, tenant: TenantId, spec: &TcpEchoSpec, cores: &[ThreadId], map: &mut AddressMap) -> Service {
+    let fast = s.tenant(tenant).receivers().to_usize();
     let mut add = |lines, sharing| {
         let r = map.add(lines, RegionKind::App, sharing, tenant);
         map.get(r).base
@@ -36,7 +65,7 @@ pub fn build(
     let sockets = map.get(sockets).base;
     let memory = TasMemory { buckets, states, receive, transmit, threads, sockets };
     let nic = s.nic_of(tenant).map(|(port, _)| NicAt::Port(port));
-    Some(Service::new(spec.clone(), memory, fast, nic, remedy(s)))
+    Service::new(spec.clone(), memory, fast, nic, remedy(s))
 }
 
 /// Clause about the keys that a user may change when segments are lost, which the clients cannot retransmit.
@@ -55,8 +84,12 @@ fn remedy(s: &Scenario) -> String {
     )
 }
 
-/// Assigns each flow to the queue that RSS chooses among those of `function`.
-pub fn steer(service: &mut Service, nic: &Nic, function: u8) {
+/// Assigns each flow of `t` to the queue that RSS chooses among those of its function of the NIC.
+fn steer(floor: &mut FloorPlan, t: TenantId) {
+    let plan = &mut floor.tenants[t];
+    let (function, port) = (plan.driven.function, plan.driven.port);
+    let Some((Endpoint::Ethernet(nic), ..)) = port.map(|p| &floor.devices[p.index()]) else { return };
+    let Some(service) = plan.state.roles.get_mut::<Service>() else { return };
     for (i, flow) in service.flows.iter_mut().enumerate() {
         let (source, destination) = addresses(i.to_u32());
         flow.hash = rss_hash(source, destination);
@@ -65,7 +98,7 @@ pub fn steer(service: &mut Service, nic: &Nic, function: u8) {
 }
 
 /// Thread of core `local` of TAS's tenant, with the next driver or with queue pairs of an overlay.
-pub fn thread(
+fn thread(
     s: &Scenario,
     tenant: TenantId,
     local: usize,

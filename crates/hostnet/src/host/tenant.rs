@@ -24,11 +24,6 @@ pub(super) struct TenantState {
 }
 
 impl TenantState {
-    /// A tenant whose threads share nothing and receive nothing.
-    pub(super) fn new(app: Option<App>) -> TenantState {
-        TenantState { app, ..TenantState::default() }
-    }
-
     /// Whether the tenant's threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
         self.roles.iter().any(|r| r.counts_requests(self.source.is_some()))

@@ -1,7 +1,6 @@
 //! Table of the tenants: what each of them did in a measurement window, and which share of the machine it took.
 
 use super::{CoreSlot, Host};
-use crate::config::scenario::StackSpec;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
 use crate::meter::batches::Cell;
@@ -66,7 +65,7 @@ impl Host {
             vec![
                 json!(spec.name),
                 json!(spec.app.kind()),
-                json!(spec.stack.as_ref().map(StackSpec::name)),
+                json!(spec.stack.name()),
                 json!(cores.len()),
                 json!(y.operations.to_f64() / us),
                 json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),

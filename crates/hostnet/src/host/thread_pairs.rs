@@ -1,20 +1,82 @@
 //! Pairs of threads that exchange lines: a ping-pong, or a writer and a reader. One thread of each pair is on the
 //! tenant's node.
 
+use super::floor::FloorPlan;
+use super::guest::Guest;
+use super::rings::driver_threads;
 use crate::app::stream_transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, NodeId, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::memory::LINE;
+use crate::stack::extension::StackSite;
 use crate::stack::pingpong::{PingPongPairs, PingPongThread};
+use crate::stack::pmd::PollMode;
 use crate::stack::role::Roles;
 use crate::stack::transfer::{PairMemory, TransferPairs, TransferRole, TransferThread};
 use crate::stack::Thread;
 
+/// Tenants whose roles bring their threads: pairs of threads, and stacks of one's own.
+pub(super) struct OwnThreads;
+
+impl Guest for OwnThreads {
+    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
+        let FloorPlan { s, map, groups, tenants, .. } = floor;
+        let Some(spec) = s.tenants.get(t.index()) else { return Ok(()) };
+        let (group, plan) = (&groups[t], &mut tenants[t]);
+        match spec.stack.extension() {
+            None => plan.threads = build(s, t, map, &group.cores, &group.peers, &mut plan.state.roles),
+            // Its drivers come with the devices.
+            Some(_) if spec.has_rings() => {}
+            Some(_) => own_stack(floor, t, Vec::new())?,
+        }
+        Ok(())
+    }
+
+    fn lay_out_behind_devices(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
+        let spec = floor.s.tenants.get(t.index());
+        if !spec.is_some_and(|spec| spec.stack.extension().is_some() && spec.has_rings()) {
+            return Ok(());
+        }
+        let driver = |thread| match thread {
+            Thread::PollMode(driver) => Some(*driver),
+            _ => None,
+        };
+        let drivers = driver_threads(floor, t).into_iter().map(driver).collect();
+        own_stack(floor, t, drivers)
+    }
+
+    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
+        let threads = std::mem::take(&mut floor.tenants[t].threads);
+        (!threads.is_empty()).then_some(threads)
+    }
+}
+
+/// Builds the stack of one's own of tenant `t`, whose receiving cores have `drivers` on a port.
+fn own_stack(floor: &mut FloorPlan, t: TenantId, drivers: Vec<Option<PollMode>>) -> Result<(), String> {
+    let FloorPlan { s, map, groups, tenants, .. } = floor;
+    let Some(e) = s.tenant(t).stack.extension() else { return Ok(()) };
+    let mut site = StackSite {
+        tenant: t,
+        cores: &groups[t].cores,
+        core: &s.platform.core,
+        queue_pair: &s.platform.queue_pair,
+        spent: s.placement.spent(),
+        seed: s.seed,
+        map,
+        drivers,
+    };
+    let built = e.factory().build(&e.keys, &mut site);
+    let (role, threads) = built.map_err(|why| format!("tenant[{t}].stack: {why}"))?;
+    tenants[t].state.roles.put(role);
+    tenants[t].threads = threads;
+    Ok(())
+}
+
 /// Builds the threads of `tenant`'s cores and then those of the peers, and adds what they share to `roles`; none when
 /// its application does not work in pairs. `cores` are the tenant's cores, `peers` the others.
-pub fn build(
+fn build(
     s: &Scenario,
     tenant: TenantId,
     map: &mut AddressMap,

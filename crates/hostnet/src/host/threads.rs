@@ -1,7 +1,7 @@
 //! The thread that runs each kind of application, and the values from the scenario with which its stack is built.
 
 use crate::app::{AppSpec, WorkSource};
-use crate::config::scenario::{ArrivalsSpec as Kind, StackSpec};
+use crate::config::scenario::ArrivalsSpec as Kind;
 use crate::config::Scenario;
 use crate::kernel::{Int, RandomStream, TenantId};
 use crate::stack::demand::Demand;
@@ -51,11 +51,11 @@ pub fn tcp_receiver(s: &Scenario, tenant: TenantId) -> Option<TcpReceiver> {
 /// its share of the rate.
 pub fn demand(s: &Scenario, tenant: TenantId, queue: usize, queues: usize, bytes: f64) -> Demand {
     let t = s.traffic_of(tenant);
-    let rate = t.rate.map_or(0.0, |r| r.packets(bytes)) / queues.to_f64();
-    let generates = |t: &TenantId| s.tenant(*t).loops() || s.tenant(*t).stack == Some(StackSpec::Ccnic);
+    let rate = t.rate().map_or(0.0, |r| r.packets(bytes)) / queues.to_f64();
+    let generates = |t: &TenantId| s.tenant(*t).loops() || s.tenant(*t).stack.ccnic().is_some();
     let before = s.tenant_ids().take(tenant.index()).filter(generates).count().to_u64();
-    let arrivals = match t.arrivals {
-        Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
+    let arrivals = match t.arrivals() {
+        Kind::Closed => return Demand::Closed { outstanding: t.outstanding() },
         Kind::Fixed => Arrivals::fixed(rate),
         _ => Arrivals::poisson(rate, RandomStream::new(s.seed, "ccnic arrivals", before << 32 | queue.to_u64())),
     };

@@ -1,6 +1,7 @@
 //! A stack of one's own, which an [`Engine`](crate::Engine) knows by a name: threads on the tenant's cores, and what they
 //! share.
 
+use super::pmd::PollMode;
 use super::qp::QpSpec;
 use super::role::Role;
 use super::{Ctx, Notice, Software, Step, Thread, Wakes};
@@ -20,10 +21,15 @@ use std::marker::PhantomData;
 /// Interface of a stack of one's own. The value of the type is the role that the stack's threads share.
 ///
 /// Every core of the tenant has a queue pair of the integrated NIC; packets arrive at the tenant's first cores, whose number
-/// is [`Stack::receivers`].
+/// is [`Stack::receivers`]. Where the tenant names a `nic`, these cores have a poll-mode driver of that NIC instead, with
+/// descriptor rings in memory ([`StackSite::driver`]).
 pub trait Stack: Role + Sized {
     /// Parameters of the stack: all keys of the table `stack` in a scenario except the kind.
     type Spec: DeserializeOwned + JsonSchema;
+
+    /// Whether the threads take packets from poll-mode drivers where the tenant names a `nic`. A stack that only knows queue
+    /// pairs is refused there.
+    const DRIVES_RINGS: bool = false;
 
     /// Number of the tenant's cores that receive packets, which are its first ones.
     fn receivers(s: &Self::Spec, cores: u32) -> u32 {
@@ -63,6 +69,8 @@ pub struct StackSite<'a> {
     pub seed: u64,
     /// Memory in use.
     pub(crate) map: &'a mut AddressMap,
+    /// Drivers of the cores that receive packets; empty on queue pairs.
+    pub(crate) drivers: Vec<Option<PollMode>>,
 }
 
 impl StackSite<'_> {
@@ -86,6 +94,12 @@ impl StackSite<'_> {
         QueueId(self.cores[local].0)
     }
 
+    /// Takes the poll-mode driver of core number `local` of the tenant, once; None on queue pairs, and for a core that receives
+    /// no packets. A thread of the stack steps the driver, and passes notices and side effects on to it.
+    pub fn driver(&mut self, local: usize) -> Option<PollMode> {
+        self.drivers.get_mut(local)?.take()
+    }
+
     /// Random stream of this tenant with the name `name`.
     pub fn random(&self, name: &str) -> RandomStream {
         RandomStream::new(self.seed, name, self.tenant.index().to_u64())
@@ -99,6 +113,8 @@ pub trait StackFactory: Send + Sync {
     /// # Errors
     /// Returns the path of the key at fault, and what is wrong with its value.
     fn read(&self, keys: &Value) -> Result<(), (String, String)>;
+    /// See [`Stack::DRIVES_RINGS`].
+    fn drives_rings(&self) -> bool;
     /// See [`Stack::receivers`].
     fn receivers(&self, keys: &Value, cores: u32) -> u32;
     /// See [`Stack::check`].
@@ -135,6 +151,9 @@ impl<S: Stack> StackFactory for StackOf<S> {
     fn read(&self, keys: &Value) -> Result<(), (String, String)> {
         let read: Result<S::Spec, _> = serde_path_to_error::deserialize(keys);
         read.map(|_| ()).map_err(|e| (e.path().to_string(), e.inner().to_string()))
+    }
+    fn drives_rings(&self) -> bool {
+        S::DRIVES_RINGS
     }
     fn receivers(&self, keys: &Value, cores: u32) -> u32 {
         S::receivers(&Self::spec(keys), cores)

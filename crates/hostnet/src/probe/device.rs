@@ -1,7 +1,6 @@
 //! Directed test of accesses to a device that bypass the caches (CC-NIC, section 2.2 and Fig. 3).
 
-use super::Host;
-use crate::app::{DeviceProbe, ProbeDeviceSpec};
+use super::{Bench, DeviceProbe, ProbeDeviceSpec};
 use crate::core::{Mapped, Op, Retired};
 use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::machine::MachineSignal;
@@ -10,11 +9,11 @@ use crate::meter::{metric, Values};
 /// Maximum number of stores in a burst.
 const MOST_STORES: u32 = 4096;
 
-impl Host {
+impl Bench {
     /// Runs the directed test of accesses to a device.
     ///
     /// # Errors
-    /// Returns one sentence when the test does not fit the host.
+    /// Returns one sentence when the test does not fit the machine.
     pub(super) fn probe_device(&mut self, s: &ProbeDeviceSpec, v: &mut Values) -> Result<(), String> {
         if !(1..=64).contains(&s.bytes) {
             return Err(format!("tenant[0].app.bytes = {} is not within 1 to 64", s.bytes));

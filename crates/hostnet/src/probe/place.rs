@@ -1,8 +1,6 @@
 //! Directed test of one request of a device for a line in a known place (IDIO, section II-A and Fig. 1).
 
-use super::Host;
-use crate::app::{ProbePlaceSpec, ProbeRequest};
-use crate::config::check::word;
+use super::{Bench, ProbePlaceSpec, ProbeRequest};
 use crate::core::Op;
 use crate::kernel::{CoreId, Int, LineAddr};
 use crate::memory::protocol::CopyState;
@@ -11,12 +9,18 @@ use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, Inbound, Sender, Txn};
 use crate::meter::{metric, Values};
 use crate::placement::{DeviceKind, DeviceTransfer};
+use serde_json::json;
 
-impl Host {
+/// The word by which a scenario names a place.
+fn word(place: LineLocation) -> String {
+    json!(place).as_str().unwrap_or_default().into()
+}
+
+impl Bench {
     /// Runs the directed test of one device request.
     ///
     /// # Errors
-    /// Returns one sentence when this host's caches do not hold a line in the given place.
+    /// Returns one sentence when this machine's caches do not hold a line in the given place.
     pub(super) fn probe_placement(&mut self, s: &ProbePlaceSpec, v: &mut Values) -> Result<(), String> {
         let buffers = self.machine.mem.map.iter().find(|r| r.kind == RegionKind::Rx);
         let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");

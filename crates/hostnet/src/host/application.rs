@@ -1,0 +1,48 @@
+//! Applications of tenants: their data in memory, and buffers that hold their messages.
+
+use super::floor::FloorPlan;
+use super::guest::Guest;
+use crate::app::{App, AppBuildContext};
+use crate::config::check;
+use crate::kernel::{Int, TenantId};
+use crate::memory::LINE;
+
+/// The application of every tenant.
+pub(super) struct Applications;
+
+impl Guest for Applications {
+    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
+        let FloorPlan { s, map, groups, captures, tenants, .. } = floor;
+        let Some(tenant) = s.tenants.get(t.index()) else { return Ok(()) };
+        let (cores, capture, stlb) = (&groups[t].cores, captures[t].as_ref(), s.platform.core.stlb.as_ref());
+        let line_instructions = s.platform.core.stores_per_line;
+        let context = AppBuildContext { map, tenant: t, cores, seed: s.seed, capture, stlb, line_instructions };
+        let app = App::build(&tenant.app, s.traffic_of(t).frame_sizes().0.to_u32(), context)?;
+        let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
+        let largest = match (&app, capture) {
+            (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
+            (_, Some(c)) if check::serves(tenant) => c.longest().into(),
+            _ => 0,
+        };
+        let recorded = u64::from(app.largest_recorded());
+        let (largest, of) = (largest, "capture").max((recorded, "recording"));
+        if let Some(ring) = s.ring_of(t).filter(|r| largest > r.rings.buffer_size.0) {
+            let room = s.frame_room(&ring);
+            return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
+        }
+        if let Some(c) = tenant.stack.ccnic().filter(|c| !tenant.has_rings() && largest > c.large_room()) {
+            let room = c.quirks.large_buffer;
+            return Err(format!(
+                "ccnic.quirks.large_buffer = \"{room}\" does not hold the {of}'s largest message of {largest} bytes"
+            ));
+        }
+        if !tenant.has_rings() && tenant.stack.ccnic().is_none() && largest.div_ceil(LINE) > buffer_lines {
+            return Err(format!(
+                "rings.buffer_size = \"{}\" does not hold the {of}'s largest message of {largest} bytes",
+                s.rings.buffer_size
+            ));
+        }
+        tenants[t].state.app = Some(app);
+        Ok(())
+    }
+}
