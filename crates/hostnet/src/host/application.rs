@@ -1,7 +1,7 @@
 //! Applications of tenants: their data in memory, and buffers that hold their messages.
 
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
+use super::role_layout::RoleLayout;
 use crate::app::{App, AppBuildContext};
 use crate::config::check;
 use crate::kernel::{Int, TenantId};
@@ -10,9 +10,9 @@ use crate::memory::LINE;
 /// The application of every tenant.
 pub(super) struct Applications;
 
-impl Guest for Applications {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let FloorPlan { s, map, groups, captures, tenants, .. } = floor;
+impl RoleLayout for Applications {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let HostLayout { s, map, groups, captures, tenants, .. } = layout;
         let Some(tenant) = s.tenants.get(t.index()) else { return Ok(()) };
         let (cores, capture, stlb) = (&groups[t].cores, captures[t].as_ref(), s.platform.core.stlb.as_ref());
         let line_instructions = s.platform.core.stores_per_line;

@@ -1,11 +1,11 @@
 //! Construction of a cold host from its scenario: the roles lay themselves out, then come machine and threads.
 
 use super::client;
-use super::floor::{looks_at_all_nodes, FloorPlan};
-use super::guest::GUESTS;
+use super::layout::{looks_at_all_nodes, HostLayout};
 use super::measure::Window;
 use super::network;
 use super::queue_pairs::lay_out_buffers;
+use super::role_layout::ROLE_LAYOUTS;
 use super::traffic_source::TrafficSource;
 use super::{CoreSlot, Host, IdleState, Meters, Owners, RunState};
 use crate::config::check;
@@ -38,17 +38,17 @@ impl Host {
     /// Returns one sentence that names the key or the file that does not work.
     pub(super) fn build(spec: Arc<Scenario>, keep_frames: bool) -> Result<Host, String> {
         let s = &*spec;
-        let mut floor = FloorPlan::new(s, keep_frames)?;
-        for guest in GUESTS {
-            floor.ids().try_for_each(|t| guest.lay_out(&mut floor, t))?;
+        let mut layout = HostLayout::new(s, keep_frames)?;
+        for role_layout in ROLE_LAYOUTS {
+            layout.ids().try_for_each(|t| role_layout.lay_out(&mut layout, t))?;
         }
-        for guest in GUESTS {
-            floor.ids().try_for_each(|t| guest.lay_out_behind_devices(&mut floor, t))?;
+        for role_layout in ROLE_LAYOUTS {
+            layout.ids().try_for_each(|t| role_layout.lay_out_behind_devices(&mut layout, t))?;
         }
-        give_traffic(&mut floor);
-        let cores = core_slots(&mut floor);
-        let owners = owners(&mut floor);
-        let (machine, tenants) = floor.machine()?;
+        give_traffic(&mut layout);
+        let cores = core_slots(&mut layout);
+        let owners = owners(&mut layout);
+        let (machine, tenants) = layout.machine()?;
         let mut host = Host {
             machine,
             tenants: tenants.into_iter().map(|t| t.state).collect(),
@@ -81,20 +81,20 @@ impl Host {
 /// # Errors
 /// Returns one sentence that names the key that does not work.
 pub(super) fn bench(s: &Scenario) -> Result<Bench, String> {
-    let mut floor = FloorPlan::new(s, false)?;
+    let mut layout = HostLayout::new(s, false)?;
     let tenant = TenantId(0);
-    let cores = floor.groups[tenant].cores.len();
-    lay_out_buffers(&mut floor, tenant, cores, false);
-    floor.map.add(PAGE_LINES, RegionKind::App, Sharing::Core(CoreId(0)), tenant);
+    let cores = layout.groups[tenant].cores.len();
+    lay_out_buffers(&mut layout, tenant, cores, false);
+    layout.map.add(PAGE_LINES, RegionKind::App, Sharing::Core(CoreId(0)), tenant);
     if looks_at_all_nodes(s) {
         for node in 0..s.nodes().count {
-            let r = floor.map.add(PAGE_LINES, RegionKind::App, Sharing::Shared, tenant);
-            floor.map.set_home(r, NodeId(node.to_u8()));
+            let r = layout.map.add(PAGE_LINES, RegionKind::App, Sharing::Shared, tenant);
+            layout.map.set_home(r, NodeId(node.to_u8()));
         }
     }
-    let kernel = floor.kernel();
-    GUESTS.iter().try_for_each(|guest| guest.lay_out(&mut floor, kernel))?;
-    let (machine, _) = floor.machine()?;
+    let kernel = layout.kernel();
+    ROLE_LAYOUTS.iter().try_for_each(|role_layout| role_layout.lay_out(&mut layout, kernel))?;
+    let (machine, _) = layout.machine()?;
     Ok(Bench {
         machine,
         clock: Clock::from_hz(s.platform.core.clock.0),
@@ -106,13 +106,13 @@ pub(super) fn bench(s: &Scenario) -> Result<Bench, String> {
 }
 
 /// Gives tenants that serve packets a source of packets, and their stalls.
-fn give_traffic(floor: &mut FloorPlan) {
-    let s = floor.s;
+fn give_traffic(layout: &mut HostLayout) {
+    let s = layout.s;
     for (order, t) in s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).enumerate() {
-        floor.tenants[t].state.source = Some(source(floor, t, order.to_u64()));
+        layout.tenants[t].state.source = Some(source(layout, t, order.to_u64()));
     }
     for (order, t) in s.tenant_ids().enumerate() {
-        floor.tenants[t].state.spikes = s.traffic_of(t).spikes.as_ref().map(|p| {
+        layout.tenants[t].state.spikes = s.traffic_of(t).spikes.as_ref().map(|p| {
             let rng = RandomStream::new(s.seed, "spikes", order.to_u64());
             Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
         });
@@ -120,36 +120,37 @@ fn give_traffic(floor: &mut FloorPlan) {
 }
 
 /// Makes the threads of all cores, and the roles of tenants whose connections are made with their threads.
-fn core_slots(floor: &mut FloorPlan) -> IdVec<ThreadId, CoreSlot> {
+fn core_slots(layout: &mut HostLayout) -> IdVec<ThreadId, CoreSlot> {
     let mut threads: IdVec<TenantId, std::vec::IntoIter<Thread>> = IdVec::new();
-    for t in floor.ids() {
-        let brought = GUESTS.iter().rev().find_map(|guest| guest.threads(floor, t)).unwrap_or_default();
+    for t in layout.ids() {
+        let brought =
+            ROLE_LAYOUTS.iter().rev().find_map(|role_layout| role_layout.threads(layout, t)).unwrap_or_default();
         threads.push(brought.into_iter());
     }
     let slot = |(c, (tenant, local)): (usize, &(TenantId, u16))| CoreSlot {
         tenant: *tenant,
         local: *local,
         idle: IdleState::Asleep,
-        rng: RandomStream::new(floor.s.seed, "core", c.to_u64()),
+        rng: RandomStream::new(layout.s.seed, "core", c.to_u64()),
         thread: threads[*tenant].next().expect("a thread for each core"),
     };
-    let slots = floor.slots.iter().enumerate().map(slot).collect();
-    network::connect(floor);
+    let slots = layout.slots.iter().enumerate().map(slot).collect();
+    network::connect(layout);
     slots
 }
 
 /// Owners of what the hardware signals.
-fn owners(floor: &mut FloorPlan) -> Owners {
-    let kernel = floor.kernel();
-    let drivers: IdVec<_, _> = floor.ports.iter_mut().map(|p| std::mem::take(&mut p.queues)).collect();
-    let accounting_cores = Host::accounting_cores(&floor.tenants[kernel].state, drivers.len());
-    let tenant_cores = floor.s.tenants.iter().map(|t| t.cores.to_usize()).sum();
+fn owners(layout: &mut HostLayout) -> Owners {
+    let kernel = layout.kernel();
+    let drivers: IdVec<_, _> = layout.ports.iter_mut().map(|p| std::mem::take(&mut p.queues)).collect();
+    let accounting_cores = Host::accounting_cores(&layout.tenants[kernel].state, drivers.len());
+    let tenant_cores = layout.s.tenants.iter().map(|t| t.cores.to_usize()).sum();
     Owners { drivers, accounting_cores, tenant_cores, linked: None }
 }
 
 /// Source of the packets of `tenant`, before which `order` others have a source.
-fn source(floor: &FloorPlan, tenant: TenantId, order: u64) -> TrafficSource {
-    let (s, driven, capture) = (floor.s, &floor.tenants[tenant].driven, floor.captures[tenant].clone());
+fn source(layout: &HostLayout, tenant: TenantId, order: u64) -> TrafficSource {
+    let (s, driven, capture) = (layout.s, &layout.tenants[tenant].driven, layout.captures[tenant].clone());
     let (spec, ring) = (s.tenant(tenant), s.ring_of(tenant));
     TrafficSource {
         arrivals: None,
@@ -159,7 +160,7 @@ fn source(floor: &FloorPlan, tenant: TenantId, order: u64) -> TrafficSource {
         burst: ring.as_ref().map(|r| r.driver.burst()),
         cores: match ring {
             Some(_) => driven.cores.clone(),
-            None => floor.groups[tenant].cores[..spec.receivers().to_usize()].to_vec(),
+            None => layout.groups[tenant].cores[..spec.receivers().to_usize()].to_vec(),
         },
         first_queue: driven.first,
         function: driven.function,

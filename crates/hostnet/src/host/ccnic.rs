@@ -1,9 +1,9 @@
 //! CC-NIC on a host: allocation of its memory, and its threads on both sides.
 
 use super::client;
-use super::floor::{CoreGroup, FloorPlan};
-use super::guest::Guest;
+use super::layout::{CoreGroup, HostLayout};
 use super::rings::driver_threads;
+use super::role_layout::RoleLayout;
 use super::threads::demand;
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::app::AppSpec;
@@ -21,34 +21,34 @@ use std::ops::Range;
 /// Tenants whose packets go through coherent memory.
 pub(super) struct CcnicInterfaces;
 
-impl Guest for CcnicInterfaces {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        if floor.s.tenants.get(t.index()).is_some_and(|spec| spec.stack.ccnic().is_some()) {
-            if let Some(mut i) = build(floor.s, t, &mut floor.map) {
-                let peers = &floor.groups[t].peers;
+impl RoleLayout for CcnicInterfaces {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        if layout.s.tenants.get(t.index()).is_some_and(|spec| spec.stack.ccnic().is_some()) {
+            if let Some(mut i) = build(layout.s, t, &mut layout.map) {
+                let peers = &layout.groups[t].peers;
                 if i.queues() <= peers.len() {
                     i.nic_cores.clone_from(peers);
                 }
-                floor.tenants[t].state.roles.add(i);
+                layout.tenants[t].state.roles.add(i);
             }
         }
         Ok(())
     }
 
-    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
-        floor.tenants[t].state.roles.get::<CcnicInterface>()?;
-        let all = floor.groups[t].cores.len() + floor.groups[t].peers.len();
-        Some(threads_of(floor, t, 0..all))
+    fn threads(&self, layout: &mut HostLayout, t: TenantId) -> Option<Vec<Thread>> {
+        layout.tenants[t].state.roles.get::<CcnicInterface>()?;
+        let all = layout.groups[t].cores.len() + layout.groups[t].peers.len();
+        Some(threads_of(layout, t, 0..all))
     }
 }
 
 /// Threads of the cores `locals` of `t`, which has an interface: first its own, then those of the NIC.
-pub(super) fn threads_of(floor: &mut FloorPlan, t: TenantId, locals: Range<usize>) -> Vec<Thread> {
-    let drivers = driver_threads(floor, t);
-    let tenant = &floor.tenants[t];
+pub(super) fn threads_of(layout: &mut HostLayout, t: TenantId, locals: Range<usize>) -> Vec<Thread> {
+    let drivers = driver_threads(layout, t);
+    let tenant = &layout.tenants[t];
     let interface = tenant.state.roles.get().expect("memory of the interface");
     let mut driven = drivers.into_iter().zip(tenant.driven.memory.iter().map(|m| m.sent));
-    locals.map(|local| thread(floor.s, t, interface, local, &mut driven)).collect()
+    locals.map(|local| thread(layout.s, t, interface, local, &mut driven)).collect()
 }
 
 /// Fits the cores of `t`'s interface to its keys: without prefetchers, or with the requests of an agent.

@@ -1,7 +1,7 @@
 //! Networks of TCP receivers on a host.
 
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
+use super::role_layout::RoleLayout;
 use super::threads::tcp_receiver;
 use crate::app::AppSpec;
 use crate::config::Scenario;
@@ -14,9 +14,9 @@ use crate::stack::tcp::{Network, NetworkPlace};
 /// Tenants that receive TCP from a NIC that completes each frame with a line of its own.
 pub(super) struct FrameReceivers;
 
-impl Guest for FrameReceivers {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let FloorPlan { s, map, groups, ports, .. } = floor;
+impl RoleLayout for FrameReceivers {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let HostLayout { s, map, groups, ports, .. } = layout;
         if receiving(s).any(|r| r == t) && s.ring_of(t).is_none() {
             if let Some((port, nic)) = s.nic_of(t) {
                 let port = &mut ports[port];
@@ -29,10 +29,10 @@ impl Guest for FrameReceivers {
 }
 
 /// Connects the tenants that receive TCP with their senders.
-pub(super) fn connect(floor: &mut FloorPlan) {
-    for t in receiving(floor.s) {
-        if let Some(n) = build(floor, t) {
-            floor.tenants[t].state.roles.add(n);
+pub(super) fn connect(layout: &mut HostLayout) {
+    for t in receiving(layout.s) {
+        if let Some(n) = build(layout, t) {
+            layout.tenants[t].state.roles.add(n);
         }
     }
 }
@@ -44,8 +44,8 @@ fn receiving(s: &Scenario) -> impl Iterator<Item = TenantId> + '_ {
 }
 
 /// Connections to the cores of `tenant`; None without an Ethernet NIC.
-fn build(floor: &FloorPlan, tenant: TenantId) -> Option<Network> {
-    let (s, groups) = (floor.s, &floor.groups);
+fn build(layout: &HostLayout, tenant: TenantId) -> Option<Network> {
+    let (s, groups) = (layout.s, &layout.groups);
     let (port, nic) = s.nic_of(tenant)?;
     let edge = tcp_receiver(s, tenant).map_or(0, |r| r.receiver.first_edge());
     let dctcp = s.traffic_of(tenant).dctcp.clone().unwrap_or_default();

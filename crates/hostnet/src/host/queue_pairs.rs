@@ -1,7 +1,7 @@
 //! Queue pairs of the integrated NIC: their receive and transmit buffers.
 
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
+use super::role_layout::RoleLayout;
 use super::threads;
 use crate::config::check;
 use crate::device::nic::RingStart;
@@ -13,27 +13,27 @@ use crate::stack::Thread;
 /// Tenants whose packets come through queue pairs.
 pub(super) struct QueuePairs;
 
-impl Guest for QueuePairs {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let spec = floor.s.tenants.get(t.index()).filter(|spec| check::serves(spec) && !spec.has_rings());
+impl RoleLayout for QueuePairs {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let spec = layout.s.tenants.get(t.index()).filter(|spec| check::serves(spec) && !spec.has_rings());
         if let Some(spec) = spec {
             // Any core of a stack of one's own may work on a packet.
             let shared = spec.stack.extension().is_some();
-            lay_out_buffers(floor, t, spec.receivers().to_usize(), shared);
+            lay_out_buffers(layout, t, spec.receivers().to_usize(), shared);
         }
         Ok(())
     }
 
-    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
-        let spec = floor.s.tenants.get(t.index())?;
-        Some(vec![threads::of_app(&spec.app, floor.s, t); floor.groups[t].cores.len()])
+    fn threads(&self, layout: &mut HostLayout, t: TenantId) -> Option<Vec<Thread>> {
+        let spec = layout.s.tenants.get(t.index())?;
+        Some(vec![threads::of_app(&spec.app, layout.s, t); layout.groups[t].cores.len()])
     }
 }
 
 /// Allocates receive and transmit buffers for the first `receivers` cores of `t`, which several cores access where they are
 /// `shared`.
-pub(super) fn lay_out_buffers(floor: &mut FloorPlan, t: TenantId, receivers: usize, shared: bool) {
-    let FloorPlan { s, map, nic, groups, .. } = floor;
+pub(super) fn lay_out_buffers(layout: &mut HostLayout, t: TenantId, receivers: usize, shared: bool) {
+    let HostLayout { s, map, nic, groups, .. } = layout;
     let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
     let (receivers, rx_buffers) = (&groups[t].cores[..receivers], check::pair_buffers(s));
     for kind in [RegionKind::Rx, RegionKind::Tx] {

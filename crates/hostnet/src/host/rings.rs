@@ -1,7 +1,7 @@
 //! Descriptor rings in memory that tenants' cores drive: their memory, their functions of a NIC, and the drivers.
 
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
+use super::role_layout::RoleLayout;
 use super::threads;
 use crate::app::{AppSpec, Origin};
 use crate::config::check;
@@ -23,9 +23,9 @@ use crate::stack::Thread;
 /// Tenants whose packets come through descriptor rings.
 pub(super) struct RingDrivers;
 
-impl Guest for RingDrivers {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let FloorPlan { s, map, ports, tenants, .. } = floor;
+impl RoleLayout for RingDrivers {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let HostLayout { s, map, ports, tenants, .. } = layout;
         let queues = &mut tenants[t].driven;
         let Some(port) = queues.port.filter(|_| !queues.cores.is_empty()) else { return Ok(()) };
         queues.memory = driver_memory(s, t, &queues.cores, map);
@@ -37,20 +37,20 @@ impl Guest for RingDrivers {
         Ok(())
     }
 
-    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
-        let spec = floor.s.tenants.get(t.index())?;
+    fn threads(&self, layout: &mut HostLayout, t: TenantId) -> Option<Vec<Thread>> {
+        let spec = layout.s.tenants.get(t.index())?;
         let others = spec.has_overlay() || spec.stack.extension().is_some() || matches!(spec.app, AppSpec::TcpEcho(_));
         let drives = spec.has_rings() && !others;
-        drives.then(|| driver_threads(floor, t))
+        drives.then(|| driver_threads(layout, t))
     }
 }
 
 /// Tenants whose cores work in pairs, with a ring in memory between the two cores of a pair.
 pub(super) struct SoftwarePipelines;
 
-impl Guest for SoftwarePipelines {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let FloorPlan { s, map, tenants, .. } = floor;
+impl RoleLayout for SoftwarePipelines {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let HostLayout { s, map, tenants, .. } = layout;
         let Some(spec) = s.tenants.get(t.index()).and_then(|spec| spec.stack.pipeline()) else { return Ok(()) };
         let receiving = &tenants[t].driven.cores;
         let mut ring = |_| {
@@ -93,8 +93,8 @@ pub(super) struct DrivenQueues {
 
 impl DrivenQueues {
     /// Queues of `t`, without memory.
-    pub(super) fn new(floor: &FloorPlan, t: TenantId) -> DrivenQueues {
-        let (s, group) = (floor.s, &floor.groups[t]);
+    pub(super) fn new(layout: &HostLayout, t: TenantId) -> DrivenQueues {
+        let (s, group) = (layout.s, &layout.groups[t]);
         let none = DrivenQueues { port: None, function: 0, first: QueueId(0), cores: Vec::new(), memory: Vec::new() };
         let Some(spec) = s.tenants.get(t.index()) else { return none };
         let cores = match s.ring_of(t) {
@@ -213,10 +213,10 @@ fn recycling(s: &Scenario, tenant: TenantId) -> Recycling {
 }
 
 /// Threads of `tenant`'s cores that drive descriptor rings; their receive buffers are given to the NIC.
-pub(super) fn driver_threads(floor: &mut FloorPlan, tenant: TenantId) -> Vec<Thread> {
-    let s = floor.s;
+pub(super) fn driver_threads(layout: &mut HostLayout, tenant: TenantId) -> Vec<Thread> {
+    let s = layout.s;
     let Some(ringed) = s.ring_of(tenant) else { return Vec::new() };
-    let (nic, driven) = floor.nic_and_queues(ringed.port, tenant);
+    let (nic, driven) = layout.nic_and_queues(ringed.port, tenant);
     let memory = &driven.memory;
     let (recycling, origin) = (recycling(s, tenant), s.tenant(tenant).origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };

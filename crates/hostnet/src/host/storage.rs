@@ -1,7 +1,7 @@
 //! SSDs and the kernel's block layer: cores that do the accounting for the pages that the devices have moved.
 
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
+use super::role_layout::RoleLayout;
 use super::tenant::TenantState;
 use super::Host;
 use crate::config::scenario::PeripheralSpec;
@@ -26,22 +26,22 @@ pub struct AccountedDevice {
 /// The kernel's block layer on cores of its own.
 pub(super) struct BlockLayers;
 
-impl Guest for BlockLayers {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        if t != floor.kernel() {
+impl RoleLayout for BlockLayers {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        if t != layout.kernel() {
             return Ok(());
         }
-        let first = floor.groups[t].cores.first().map_or(0, |c| c.index());
-        let (devices, threads) = block_layer(floor.s, first, t, &mut floor.map);
+        let first = layout.groups[t].cores.first().map_or(0, |c| c.index());
+        let (devices, threads) = block_layer(layout.s, first, t, &mut layout.map);
         if !devices.is_empty() {
-            floor.tenants[t].state.roles.add(Storage { devices });
+            layout.tenants[t].state.roles.add(Storage { devices });
         }
-        floor.tenants[t].threads = threads.into_iter().map(Thread::Block).collect();
+        layout.tenants[t].threads = threads.into_iter().map(Thread::Block).collect();
         Ok(())
     }
 
-    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
-        (t == floor.kernel()).then(|| std::mem::take(&mut floor.tenants[t].threads))
+    fn threads(&self, layout: &mut HostLayout, t: TenantId) -> Option<Vec<Thread>> {
+        (t == layout.kernel()).then(|| std::mem::take(&mut layout.tenants[t].threads))
     }
 }
 

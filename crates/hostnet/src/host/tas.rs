@@ -1,9 +1,9 @@
 //! TAS on a host: its memory and its threads.
 
 use super::ccnic;
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
 use super::rings::driver_threads;
+use super::role_layout::RoleLayout;
 use crate::app::tcp_echo::TcpEchoSpec;
 use crate::app::AppSpec;
 use crate::config::Scenario;
@@ -21,27 +21,27 @@ use crate::traffic::generator::addresses;
 /// Tenants whose TCP is a service on cores of its own.
 pub(super) struct TcpServices;
 
-impl Guest for TcpServices {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let service = floor.s.tenants.get(t.index()).and_then(|spec| match &spec.app {
-            AppSpec::TcpEcho(app) => Some(build(floor.s, t, app, &floor.groups[t].cores, &mut floor.map)),
+impl RoleLayout for TcpServices {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let service = layout.s.tenants.get(t.index()).and_then(|spec| match &spec.app {
+            AppSpec::TcpEcho(app) => Some(build(layout.s, t, app, &layout.groups[t].cores, &mut layout.map)),
             _ => None,
         });
-        service.into_iter().for_each(|s| floor.tenants[t].state.roles.add(s));
+        service.into_iter().for_each(|s| layout.tenants[t].state.roles.add(s));
         Ok(())
     }
 
-    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
-        floor.tenants[t].state.roles.get::<Service>()?;
-        steer(floor, t);
-        let own = floor.groups[t].cores.len();
-        let overlay = floor.s.tenant(t).has_overlay();
-        let mut drivers = if overlay { Vec::new() } else { driver_threads(floor, t) }.into_iter();
-        let interface = floor.tenants[t].state.roles.get();
-        let mut threads: Vec<_> = (0..own).map(|local| thread(floor.s, t, local, interface, &mut drivers)).collect();
+    fn threads(&self, layout: &mut HostLayout, t: TenantId) -> Option<Vec<Thread>> {
+        layout.tenants[t].state.roles.get::<Service>()?;
+        steer(layout, t);
+        let own = layout.groups[t].cores.len();
+        let overlay = layout.s.tenant(t).has_overlay();
+        let mut drivers = if overlay { Vec::new() } else { driver_threads(layout, t) }.into_iter();
+        let interface = layout.tenants[t].state.roles.get();
+        let mut threads: Vec<_> = (0..own).map(|local| thread(layout.s, t, local, interface, &mut drivers)).collect();
         if overlay {
-            let all = own + floor.groups[t].peers.len();
-            threads.extend(ccnic::threads_of(floor, t, own..all));
+            let all = own + layout.groups[t].peers.len();
+            threads.extend(ccnic::threads_of(layout, t, own..all));
         }
         Some(threads)
     }
@@ -85,10 +85,10 @@ fn remedy(s: &Scenario) -> String {
 }
 
 /// Assigns each flow of `t` to the queue that RSS chooses among those of its function of the NIC.
-fn steer(floor: &mut FloorPlan, t: TenantId) {
-    let plan = &mut floor.tenants[t];
+fn steer(layout: &mut HostLayout, t: TenantId) {
+    let plan = &mut layout.tenants[t];
     let (function, port) = (plan.driven.function, plan.driven.port);
-    let Some((Endpoint::Ethernet(nic), ..)) = port.map(|p| &floor.devices[p.index()]) else { return };
+    let Some((Endpoint::Ethernet(nic), ..)) = port.map(|p| &layout.devices[p.index()]) else { return };
     let Some(service) = plan.state.roles.get_mut::<Service>() else { return };
     for (i, flow) in service.flows.iter_mut().enumerate() {
         let (source, destination) = addresses(i.to_u32());

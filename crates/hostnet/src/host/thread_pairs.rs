@@ -1,9 +1,9 @@
 //! Pairs of threads that exchange lines: a ping-pong, or a writer and a reader. One thread of each pair is on the
 //! tenant's node.
 
-use super::floor::FloorPlan;
-use super::guest::Guest;
+use super::layout::HostLayout;
 use super::rings::driver_threads;
+use super::role_layout::RoleLayout;
 use crate::app::stream_transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
@@ -20,22 +20,22 @@ use crate::stack::Thread;
 /// Tenants whose roles bring their threads: pairs of threads, and stacks of one's own.
 pub(super) struct OwnThreads;
 
-impl Guest for OwnThreads {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let FloorPlan { s, map, groups, tenants, .. } = floor;
+impl RoleLayout for OwnThreads {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let HostLayout { s, map, groups, tenants, .. } = layout;
         let Some(spec) = s.tenants.get(t.index()) else { return Ok(()) };
         let (group, plan) = (&groups[t], &mut tenants[t]);
         match spec.stack.extension() {
             None => plan.threads = build(s, t, map, &group.cores, &group.peers, &mut plan.state.roles),
             // Its drivers come with the devices.
             Some(_) if spec.has_rings() => {}
-            Some(_) => own_stack(floor, t, Vec::new())?,
+            Some(_) => own_stack(layout, t, Vec::new())?,
         }
         Ok(())
     }
 
-    fn lay_out_behind_devices(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        let spec = floor.s.tenants.get(t.index());
+    fn lay_out_behind_devices(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        let spec = layout.s.tenants.get(t.index());
         if !spec.is_some_and(|spec| spec.stack.extension().is_some() && spec.has_rings()) {
             return Ok(());
         }
@@ -43,19 +43,19 @@ impl Guest for OwnThreads {
             Thread::PollMode(driver) => Some(*driver),
             _ => None,
         };
-        let drivers = driver_threads(floor, t).into_iter().map(driver).collect();
-        own_stack(floor, t, drivers)
+        let drivers = driver_threads(layout, t).into_iter().map(driver).collect();
+        own_stack(layout, t, drivers)
     }
 
-    fn threads(&self, floor: &mut FloorPlan, t: TenantId) -> Option<Vec<Thread>> {
-        let threads = std::mem::take(&mut floor.tenants[t].threads);
+    fn threads(&self, layout: &mut HostLayout, t: TenantId) -> Option<Vec<Thread>> {
+        let threads = std::mem::take(&mut layout.tenants[t].threads);
         (!threads.is_empty()).then_some(threads)
     }
 }
 
 /// Builds the stack of one's own of tenant `t`, whose receiving cores have `drivers` on a port.
-fn own_stack(floor: &mut FloorPlan, t: TenantId, drivers: Vec<Option<PollMode>>) -> Result<(), String> {
-    let FloorPlan { s, map, groups, tenants, .. } = floor;
+fn own_stack(layout: &mut HostLayout, t: TenantId, drivers: Vec<Option<PollMode>>) -> Result<(), String> {
+    let HostLayout { s, map, groups, tenants, .. } = layout;
     let Some(e) = s.tenant(t).stack.extension() else { return Ok(()) };
     let mut site = StackSite {
         tenant: t,

@@ -2,8 +2,8 @@
 
 use super::background::Background;
 use super::ccnic;
-use super::guest::Guest;
 use super::rings::DrivenQueues;
+use super::role_layout::RoleLayout;
 use super::storage::Storage;
 use super::tenant::TenantState;
 use super::thread_numbering;
@@ -66,7 +66,7 @@ pub(super) struct TenantPlan {
 }
 
 /// The lay-out of a host as far as it has been made.
-pub(super) struct FloorPlan<'a> {
+pub(super) struct HostLayout<'a> {
     pub(super) s: &'a Scenario,
     /// Cores of each tenant; the last group is the kernel's, which has no ways and no L2 of its own.
     pub(super) groups: IdVec<TenantId, CoreGroup>,
@@ -86,12 +86,12 @@ pub(super) struct FloorPlan<'a> {
     pub(super) devices: Vec<(Endpoint, u32, u32)>,
 }
 
-impl<'a> FloorPlan<'a> {
+impl<'a> HostLayout<'a> {
     /// The cores of the host that `s` describes, with no memory and no queue.
     ///
     /// # Errors
     /// Returns one sentence that names the key or the file that does not work.
-    pub(super) fn new(s: &'a Scenario, keep_frames: bool) -> Result<FloorPlan<'a>, String> {
+    pub(super) fn new(s: &'a Scenario, keep_frames: bool) -> Result<HostLayout<'a>, String> {
         let (mut slots, mut groups): (Vec<(TenantId, u16)>, IdVec<TenantId, CoreGroup>) = Default::default();
         let llc = s.platform.caches.llc.ways;
         let own = s.tenants.iter().map(|t| (t.cores, t.node, t.llc_ways.as_ref(), t.l2_size));
@@ -131,7 +131,7 @@ impl<'a> FloorPlan<'a> {
         nic.marker = Some(Box::new(Marker::new(&s.placement.tagging(), core_of.iter().copied().collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
         let ports = s.peripherals.iter().map(|p| p.count().to_usize()).sum();
-        let mut floor = FloorPlan {
+        let mut layout = HostLayout {
             s,
             groups,
             slots,
@@ -144,11 +144,11 @@ impl<'a> FloorPlan<'a> {
             tenants: IdVec::new(),
             devices: Vec::new(),
         };
-        for t in floor.ids() {
-            let driven = DrivenQueues::new(&floor, t);
-            floor.tenants.push(TenantPlan { state: TenantState::default(), driven, threads: Vec::new() });
+        for t in layout.ids() {
+            let driven = DrivenQueues::new(&layout, t);
+            layout.tenants.push(TenantPlan { state: TenantState::default(), driven, threads: Vec::new() });
         }
-        Ok(floor)
+        Ok(layout)
     }
 
     /// The tenants, and the kernel behind them.
@@ -200,7 +200,7 @@ impl<'a> FloorPlan<'a> {
     /// Returns one sentence that names the key that does not work.
     pub(super) fn machine(self) -> Result<(Machine, IdVec<TenantId, TenantPlan>), String> {
         let kernel = self.kernel();
-        let FloorPlan { s, groups, slots, thread_nodes, core_of, mut map, nic, mut tenants, devices, .. } = self;
+        let HostLayout { s, groups, slots, thread_nodes, core_of, mut map, nic, mut tenants, devices, .. } = self;
         let (platform, tagging) = (&s.platform, s.placement.tagging());
         // The kernel has ways of its own where it has cores that account for pages.
         let of_kernel = tenants[kernel].state.roles.get::<Storage>().is_some();
@@ -258,10 +258,10 @@ impl<'a> FloorPlan<'a> {
 /// Devices on the ports, with their buffers.
 pub(super) struct Devices;
 
-impl Guest for Devices {
-    fn lay_out(&self, floor: &mut FloorPlan, t: TenantId) -> Result<(), String> {
-        if t == floor.kernel() {
-            floor.build_devices();
+impl RoleLayout for Devices {
+    fn lay_out(&self, layout: &mut HostLayout, t: TenantId) -> Result<(), String> {
+        if t == layout.kernel() {
+            layout.build_devices();
         }
         Ok(())
     }
