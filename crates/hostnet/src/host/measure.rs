@@ -246,6 +246,7 @@ impl Host {
         self.placement_metrics(&mut v, us);
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
+        self.servers(&mut v);
         self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
         self.ring_metrics(&mut v);
         let tenants = self.tenant_table(&distributions);
