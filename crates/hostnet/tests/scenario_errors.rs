@@ -90,7 +90,7 @@ fn overrides_of_parts_that_the_scenario_does_not_use_are_refused() {
             "override.nodes.quirks.migratory = false",
             "override.nodes.quirks has no effect: it is for what two nodes share",
         ),
-        ("override.ethernet.pool = \"1 MiB\"", "override.ethernet.pool is for the kernel, and no tenant"),
+        ("override.ethernet.pool = \"48 MiB\"", "override.ethernet.pool is for the kernel, and no tenant"),
         ("override.ethernet.moderation = \"1 us\"", "override.ethernet.moderation is for the kernel, and no tenant"),
     ] {
         let said = with(changes).expect_err(changes);
