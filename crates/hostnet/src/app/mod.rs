@@ -354,7 +354,6 @@ macro_rules! apps {
             pub fn answers(&self) -> bool {
                 match self {
                     $(AppSpec::$name(s) => <$app>::answers(s),)*
-                    $(AppSpec::$test(_) => true,)*
                 }
             }
 

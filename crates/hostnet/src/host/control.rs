@@ -3,7 +3,7 @@
 use super::timer::Timer;
 use super::Host;
 use crate::config::check;
-use crate::config::scenario::{TenantSpec, WaysSpec};
+use crate::config::scenario::WaysSpec;
 use crate::kernel::{CoreId, Int, Post, TenantId, ThreadId, Time};
 use crate::memory::stats::{AccessClass, DmaCounts};
 use crate::placement::{Placement, Settings};
@@ -184,8 +184,7 @@ impl Host {
     /// Gives `tenant` other LLC ways for the victims of its L2s, as `tenant.llc_ways` does.
     fn set_ways_of(&mut self, tenant: TenantId, ways: &WaysSpec) -> Result<(), String> {
         let llc = &self.spec.platform.caches.llc;
-        let spec = TenantSpec { llc_ways: Some(ways.clone()), ..self.spec.tenant(tenant).clone() };
-        let mask = check::ways(&spec, llc.ways).map_err(|e| format!("the control plane sets llc_ways: {e}"))?;
+        let mask = check::ways(Some(ways), llc.ways).map_err(|e| format!("the control plane sets llc_ways: {e}"))?;
         if mask & !llc.inclusive_mask() == 0 {
             return Err(format!(
                 "the control plane sets llc_ways to the {} inclusive ways alone",
