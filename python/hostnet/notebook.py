@@ -101,7 +101,7 @@ def explanation(ex: Explanation) -> str:
     """An explanation: the paragraph, the picture, and the table of domains."""
     from .explain import render
 
-    said = [f"regime: {ex.regime}. {ex.paragraph()}", *ex.losses, *(f"note: {n}" for n in ex.notes)]
+    said = [f"regime: {ex.verdict}. {ex.paragraph()}", *ex.losses, *(f"note: {n}" for n in ex.notes)]
     drawn = Picture(render.figure(ex), f"credits in use by domain of {ex.title}")
     return (
         f"<h4>{escape(ex.title)}</h4>"

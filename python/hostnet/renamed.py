@@ -140,7 +140,9 @@ class Metrics(dict[str, "float | None"]):
     def __missing__(self, name: str) -> float | None:
         new = metric(name)
         if new == name:
-            raise KeyError(name)
+            from .declared import suggestion
+
+            raise KeyError(f"there is no metric {name!r}; {suggestion(name, list(self))}")
         return self[new]
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -211,6 +211,7 @@ def platform(name: str, spec: Mapping[str, Any]) -> None:
     """Every value of a platform, including defaults, with its provenance; a source that comes from the base platform
     names the base."""
     from .api import inherited, leaves
+    from .fit import misfits
 
     base, theirs = inherited(name)
     columns = [Column("key", key=True, text=True), Column("value", text=True), Column("provenance", text=True)]
@@ -223,6 +224,8 @@ def platform(name: str, spec: Mapping[str, Any]) -> None:
         for path, value in leaves(spec)
     ]
     show(columns, values, f"{name}: {spec.get('description', '')}")
+    for said in misfits(spec):
+        print(f"note: {said}")
 
 
 def keys(path: str) -> None:

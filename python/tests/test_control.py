@@ -17,6 +17,33 @@ def scenario(**changes) -> hn.Scenario:
     return hn.Scenario.load("idio").with_({"run.requests": 2048, "run.warmup_requests": 2048, **changes})
 
 
+def test_an_epoch_has_the_counts_of_tenants_and_cores_and_sets_ways() -> None:
+    seen = []
+
+    def watch(epoch) -> None:
+        seen.append((epoch.tenants[0], epoch.llc_misses))
+        epoch.set_llc_ways(epoch.tenants[0]["name"], "0-3")
+
+    result = hn.run(scenario(), control=watch, interval="10 us")
+    counts = [t for t, _ in seen]
+    assert len({t["name"] for t in counts}) == 1
+    assert sum(t["served"] for t in counts) >= 2048 and sum(t["offered"] for t in counts) >= 2048
+    assert sum(t["lost"] for t in counts) >= result["drops"]
+    assert all(sum(cores) == t["llc_misses"] for t, cores in seen)
+    assert any(t["lat_p99_us"] for t in counts) and all(t["lat_p50_us"] is None for t in counts if not t["served"])
+
+    for tenant, ways, said in (
+        ("nobody", 2, "there is no tenant .nobody. .valid"),
+        (None, 40, "40 is not within 1 to"),
+    ):
+
+        def wrong(epoch, tenant=tenant, ways=ways) -> None:
+            epoch.set_llc_ways(tenant or epoch.tenants[0]["name"], ways)
+
+        with pytest.raises(HostnetError, match=said):
+            hn.run(scenario(), control=wrong, interval="10 us")
+
+
 def test_an_epoch_is_counted_from_the_last_one_and_its_settings_hold() -> None:
     seen = []
 

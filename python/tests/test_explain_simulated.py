@@ -222,28 +222,71 @@ def test_the_cores_share_of_busy_time_is_the_metric_that_the_run_has(metrics, ki
     assert ex.facts.get("cores_busy") == share
 
 
-#: A server or buffer made tiny, the same twice as large, what its explanation says, and the rate that it bounds.
+SHORT_PACKETS = {"run.warmup_requests": 1000, "run.requests": 3000}
+CPU = {"traffic.rate": "30 Mpps", "traffic.packet": "64 B", "traffic.flows": 64, "run.load": "fixed"}
+ONE_CHANNEL = {"override.memory.mapping": "RoBaRaCoCh", "tenant.0.cores": 6}
+IPERF = {"run.warmup_time": "8 ms", "run.time": "2 ms"}
+
+#: Part of the host: a scenario that loads the part and what differs in it, the key of the part with a small value and one
+#: twice as large, what an explanation says of the small one, and the rate that the part bounds.
 LIMITS = {
-    "iio.line_interval": (
-        1,
-        "12 ns",
-        "6 ns",
-        "The path from the IIO to the home agent (iio.line_interval) is",
-        "p2m_gbs",
+    "IIO path": ("quadrant1", SHORT, "override.iio.line_interval", "12 ns", "6 ns", "(iio.line_interval) is", "p2m_gbs"),
+    "PCIe link in": (
+        "quadrant1", SHORT, "override.pcie.quirks.lane_rate", "2 Gbps", "4 Gbps", "The PCIe link into the host is", "p2m_gbs",
     ),
-    "pcie.quirks.lane_rate": (1, "2 Gbps", "4 Gbps", "The PCIe link into the host is", "p2m_gbs"),
-    "iio.write_buffer": (1, 16, 32, "of 16 credits of its IIO write buffer", "p2m_gbs"),
-    "core.lfb": (1, 2, 4, "of 2 credits of its line fill buffers", "c2m_gbs"),
-}
+    "PCIe link out": (
+        "quadrant2", SHORT, "override.pcie.quirks.lane_rate", "2 Gbps", "4 Gbps", "The PCIe link out of the host is", "p2m_gbs",
+    ),
+    "posted credits": ("quadrant1", SHORT, "override.pcie.posted_lines", 4, 8, "(pcie.posted_lines) are", "p2m_gbs"),
+    "tags": ("quadrant2", SHORT, "peripheral.0.tags", 1, 2, "PCIe tags (tags) are", "p2m_gbs"),
+    "IIO write buffer": ("quadrant1", SHORT, "override.iio.write_buffer", 16, 32, "of 16 credits of its IIO write", "p2m_gbs"),
+    "IIO read buffer": ("quadrant2", SHORT, "override.iio.read_buffer", 8, 16, "of 8 credits of its IIO read", "p2m_gbs"),
+    "SSD": ("quadrant1", SHORT, "peripheral.0.media_rate", "4 Gbps", "8 Gbps", "(media_rate) is", "p2m_gbs"),
+    "LFBs": ("quadrant1", SHORT | {"tenant.0.cores": 1}, "override.core.lfb", 2, 4, "of 2 credits of its line fill buffers", "c2m_gbs"),
+    "LLC": ("quadrant1", SHORT, "override.caches.llc.quirks.mshrs", 1, 2, "(caches.llc.quirks.mshrs) are", "c2m_gbs"),
+    "memory": ("quadrant1", SHORT | ONE_CHANNEL, "override.memory.channels", 1, 2, "The memory channels", "c2m_gbs"),
+    "nodes' link": ("ccnic-stream", {}, "override.nodes.link.rate", "1 GB/s", "2 GB/s", "The link between the nodes is", "stream_gbps"),
+    "nodes' credits": ("ccnic-stream", {}, "override.nodes.link.credits", 2, 4, "(nodes.link.credits) are", "stream_gbps"),
+    "NIC engine": (
+        "l3fwd", SHORT_PACKETS, "override.nic.line_interval", "20 ns", "10 ns", "(nic.line_interval) is", "throughput_mrps",
+    ),
+    "core": ("testpmd", SHORT_PACKETS | CPU, "tenant.0.cores", 1, 2, "The cores are busy 100", "throughput_mrps"),
+    "NIC's packets": (
+        "pcie-e810",
+        {"run.warmup_requests": 500, "run.requests": 3000, "traffic.outstanding": 64},
+        "peripheral.0.rings.receive_packets",
+        1,
+        2,
+        "(peripheral.rings.receive_packets) are",
+        "throughput_mrps",
+    ),
+    "network link": ("iperf", IPERF, "peripheral.0.link", "5 Gbps", "10 Gbps", "The network link to the host (link) is", "net_gbs"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("key", LIMITS)
-def test_a_limit_that_binds_is_named_and_twice_as_much_of_it_moves_the_rate(run, key):
-    quadrant, tiny, twice, words, rate = LIMITS[key]
-    quiet = {"platform.pcie.quirks.train": 1}
-    bound, wide = (run(quadrant, 1, **quiet, **{f"platform.{key}": v}) for v in (tiny, twice))
+@pytest.mark.parametrize("part", LIMITS)
+def test_a_limit_that_binds_is_named_and_twice_as_much_of_it_moves_the_rate(part, run):
+    name, changes, key, small, twice, words, rate = LIMITS[part]
+    small, twice = (Scenario.load(name).with_({**changes, key: value}) for value in (small, twice))
+    bound, wide = (api.run(scenario, quiet=True) for scenario in (small, twice))
     assert words in explain.of_result(bound).paragraph()
     assert wide[rate] > 1.3 * bound[rate]
+
+
+def test_a_busy_core_that_moves_no_lines_is_not_idle(run):
+    """A walk through 16 KiB stays in the L1, and the core executes instructions all the time."""
+    small = {"tenant.0.cores": 1, "tenant.0.app": {"kind": "xmem", "array": "16 KiB"}, "peripheral": []}
+    ex = explain.of_result(api.run(Scenario.load("quadrant1").with_({**SHORT, **small}), quiet=True))
+    assert ex.regime == ex.verdict == "cores busy"
+    assert "The cores are busy 100" in ex.paragraph() and "idle" not in ex.paragraph()
+
+
+def test_losses_in_the_network_are_part_of_the_verdict(run):
+    """Senders of four ports are faster than the link to the host, and the switch's queue is short."""
+    dctcp = {"traffic.dctcp": {"ports": 4, "queue": "30 KiB", "mark": "30 KiB"}, "run.warmup_time": "2 ms"}
+    ex = explain.of_result(api.run(Scenario.load("dctcp-receiver").with_(dctcp), quiet=True))
+    assert ex.network_losses > 0 and "lost in the network" in ex.verdict
+    assert "Senders together are faster than the link to the host." in ex.paragraph()
 
 
 def test_a_line_takes_its_interval_on_the_path_to_the_home_agent(run):

@@ -171,3 +171,11 @@ def test_what_hostnet_says_of_a_platform_it_takes(path, tmp_path):
         )
     )
     assert hn.platform(tmp_path / "mine.toml")["provenance"] == hn.platform(path.stem)["provenance"]
+
+
+def test_every_platform_with_pcie_ports_runs_a_poll_mode_driver():
+    from hostnet.api import platform, platforms
+
+    with_ports = [name for name in platforms() if platform(name).get("pcie")]
+    assert {"spr", "sapphirerapids", "cascadelake", "icelake", "xeonmax"} <= set(with_ports)
+    assert [name for name in with_ports if not platform(name).get("poll_mode")] == []

@@ -1,18 +1,27 @@
 //! A control plane in Python: a function that is called at the end of each epoch.
 
 use crate::SpecError;
-use hostnet::host::control::{Control, CoreView, EpochView};
+use hostnet::config::scenario::WaysSpec;
+use hostnet::host::control::{Control, CoreView, Decision, EpochView, TenantView};
 use hostnet::kernel::units::Span;
-use hostnet::placement::Settings;
+use hostnet::kernel::TenantId;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::{Arc, Mutex};
+
+/// LLC ways as Python gives them: a number, or a range such as "0-3".
+#[derive(FromPyObject)]
+pub enum LlcWays {
+    Count(u32),
+    Range(String),
+}
 
 /// Observations of one epoch, and settings for the time after it. Counts cover the epoch; lists have an element for
 /// each core.
 #[pyclass(module = "hostnet")]
 pub struct Epoch {
     seen: EpochView,
-    set: Settings,
+    set: Decision,
 }
 
 impl Epoch {
@@ -58,6 +67,50 @@ impl Epoch {
     fn state(&self) -> Vec<Option<u8>> {
         self.each(|c| c.state)
     }
+    /// Accesses of each core that missed the LLC.
+    #[getter]
+    fn llc_misses(&self) -> Vec<u64> {
+        self.each(|c| c.llc_misses)
+    }
+    /// Observations of each tenant in the order of the scenario, as dictionaries: `name`, `offered`, `served`, `lost`,
+    /// `lat_p50_us`, `lat_p99_us`, `llc_hits`, `llc_misses` and `dram_lines`.
+    #[getter]
+    fn tenants<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let view = |t: &TenantView| {
+            let d = PyDict::new(py);
+            d.set_item("name", &t.name)?;
+            for (key, n) in [
+                ("offered", t.offered),
+                ("served", t.served),
+                ("lost", t.lost),
+                ("llc_hits", t.llc_hits),
+                ("llc_misses", t.llc_misses),
+                ("dram_lines", t.dram_lines),
+            ] {
+                d.set_item(key, n)?;
+            }
+            d.set_item("lat_p50_us", t.latency_us(0.5))?;
+            d.set_item("lat_p99_us", t.latency_us(0.99))?;
+            Ok(d)
+        };
+        self.seen.tenants.iter().map(view).collect()
+    }
+    /// Sets the LLC ways into which victims of the L2s of `tenant`, a name, may go from now on: a number of ways or a range,
+    /// as `tenant.llc_ways` takes them.
+    #[pyo3(signature = (tenant, ways))]
+    fn set_llc_ways(&mut self, tenant: &str, ways: LlcWays) -> PyResult<()> {
+        let names: Vec<&str> = self.seen.tenants.iter().map(|t| t.name.as_str()).collect();
+        let Some(t) = names.iter().position(|name| *name == tenant) else {
+            let valid = names.join(", ");
+            return Err(SpecError::new_err(format!("set_llc_ways: there is no tenant \"{tenant}\" (valid: {valid}).")));
+        };
+        let ways = match ways {
+            LlcWays::Count(n) => WaysSpec::Count(n),
+            LlcWays::Range(r) => WaysSpec::Range(r),
+        };
+        self.set.tenant_ways.push((TenantId::new(t), ways));
+        Ok(())
+    }
     /// Dirty lines that the LLC evicted to memory.
     #[getter]
     fn llc_wb(&self) -> u64 {
@@ -91,11 +144,11 @@ impl Epoch {
     /// Number of LLC ways that devices may allocate into; assign to change it.
     #[getter]
     fn ways(&self) -> u32 {
-        self.set.ways.unwrap_or(self.seen.ways)
+        self.set.placement.ways.unwrap_or(self.seen.ways)
     }
     #[setter]
     fn set_ways(&mut self, n: u32) {
-        self.set.ways = Some(n);
+        self.set.placement.ways = Some(n);
     }
     /// Sets whether payload for `core` is prefetched into its L2 from now on; None returns to the policy's decision.
     #[pyo3(signature = (core, on))]
@@ -104,7 +157,7 @@ impl Epoch {
         let Some(view) = cores.get(core) else {
             return Err(SpecError::new_err(format!("prefetch: core {core} is not within 0 to {}.", cores.len() - 1)));
         };
-        self.set.prefetch.push((view.core, on));
+        self.set.placement.prefetch.push((view.core, on));
         Ok(())
     }
 }
@@ -122,7 +175,7 @@ pub fn plane(f: Py<PyAny>, interval: &str) -> PyResult<(Control, Raised)> {
     let told = raised.clone();
     let decide = move |seen: EpochView| {
         Python::attach(|py| {
-            let called = Bound::new(py, Epoch { seen, set: Settings::default() })
+            let called = Bound::new(py, Epoch { seen, set: Decision::default() })
                 .and_then(|epoch| f.call1(py, (&epoch,)).map(|_| std::mem::take(&mut epoch.borrow_mut().set)));
             called.map_err(|e| {
                 if let Ok(mut told) = told.lock() {

@@ -270,7 +270,7 @@ fn a_control_plane_of_ones_own_turns_prefetching_off() {
     let decide = move |seen: EpochView| {
         counted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((seen.cores.len(), seen.ways), (2, 2));
-        Ok(Settings { ways: None, prefetch: [0, 1].map(|c| (CoreId(c), Some(false))).to_vec() })
+        Ok(Settings { ways: None, prefetch: [0, 1].map(|c| (CoreId(c), Some(false))).to_vec() }.into())
     };
     let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
     let o = run_controlled(&s, control, &mut |_| Ok(())).expect("a run");
@@ -281,7 +281,8 @@ fn a_control_plane_of_ones_own_turns_prefetching_off() {
         (Settings { ways: Some(12), prefetch: Vec::new() }, "ways = 12, which is not within 1 to 11"),
         (Settings { ways: Some(3), prefetch: Vec::new() }, ""),
     ] {
-        let decide = move |_: EpochView| if said.is_empty() { Err("enough".into()) } else { Ok(settings.clone()) };
+        let decide =
+            move |_: EpochView| if said.is_empty() { Err("enough".into()) } else { Ok(settings.clone().into()) };
         let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
         let e = run_controlled(&s, control, &mut |_| Ok(())).expect_err("an error");
         assert!(e.contains(if said.is_empty() { "enough" } else { said }), "{e}");

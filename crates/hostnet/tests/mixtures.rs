@@ -1,9 +1,10 @@
 //! Several tenants that receive packets on one host: what each gets, and what they share.
 
 use crate::common::{close, get, refused, scenario, simulate};
-use hostnet::host::control::{Control, EpochView};
+use hostnet::config::scenario::WaysSpec;
+use hostnet::host::control::{Control, Decision, EpochView};
 use hostnet::host::{run_controlled, Outcome};
-use hostnet::kernel::Time;
+use hostnet::kernel::{TenantId, Time};
 use hostnet::placement::Settings;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -238,12 +239,103 @@ fn a_control_plane_runs_beside_a_client() {
     let decide = move |seen: EpochView| {
         counted.fetch_add(1, Ordering::Relaxed);
         assert_eq!(seen.cores.len(), 2);
-        Ok(Settings { ways: Some(3), prefetch: Vec::new() })
+        Ok(Settings { ways: Some(3), prefetch: Vec::new() }.into())
     };
     let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
     let o = run_controlled(&scenario(&text), control, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
     let epochs = o.sim.as_ns() / 10_000.0;
     assert!((calls.load(Ordering::Relaxed) as f64 - epochs).abs() <= 1.0, "{calls:?} calls in {epochs} epochs");
+}
+
+/// Epochs see what the table of tenants sums up: over all epochs of the window, each packet comes once and is served once, and
+/// a tenant that keeps one way of twelve misses the LLC more often than one that is given all of them.
+#[test]
+fn a_control_plane_sees_tenants_and_sets_their_ways() {
+    let text = on_icx(RUN, "")
+        + "traffic = { arrivals = \"poisson\", rate = \"2 Mpps\", packet = \"512 B\" }\n"
+        + &driven("forwarder", 2, "n", FORWARDER, "")
+        + &tenant("memory", 2, "llc_ways = 1", "{ kind = \"xmem\", array = \"4 MiB\" }", "")
+        + &nic("n", "100 Gbps");
+    let misses = |ways: Option<u32>| {
+        let seen = Arc::new(Mutex::new((0, 0, 0, 0)));
+        let told = seen.clone();
+        let decide = move |epoch: EpochView| {
+            let [forwarder, memory] = &epoch.tenants[..] else { panic!("{:?}", epoch.tenants) };
+            assert_eq!((forwarder.name.as_str(), memory.name.as_str()), ("forwarder", "memory"));
+            assert_eq!((memory.offered, memory.lost, memory.latency_us(0.5)), (0, 0, None));
+            assert!(forwarder.served == 0 || forwarder.latency_us(0.99) >= forwarder.latency_us(0.5));
+            let of_cores = epoch.cores.iter().map(|c| c.llc_misses).sum::<u64>();
+            let of_tenants = forwarder.llc_misses + memory.llc_misses;
+            let mut sums = told.lock().unwrap();
+            sums.0 += forwarder.offered;
+            sums.1 += forwarder.served;
+            sums.2 += memory.llc_misses;
+            sums.3 += of_cores.abs_diff(of_tenants);
+            let tenant_ways = ways.map(|n| (TenantId(1), WaysSpec::Count(n))).into_iter().collect();
+            Ok(Decision { tenant_ways, ..Decision::default() })
+        };
+        let control = Control::new(Time::us(20), Arc::new(Mutex::new(decide)));
+        let o = run_controlled(&scenario(&text), control, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
+        let (offered, served, misses, apart) = *seen.lock().unwrap();
+        let in_window = of(&o, "forwarder", "throughput_mops") * o.measured.as_ns() / 1e3;
+        assert!(
+            served as f64 >= in_window && (offered as f64 - served as f64).abs() < 200.0,
+            "{offered} {served} {in_window}"
+        );
+        assert_eq!(apart, 0, "misses of cores are those of the tenants that run on them");
+        misses as f64 / o.sim.as_ns()
+    };
+    let (one, all) = (misses(None), misses(Some(12)));
+    assert!(one > 1.1 * all, "{one} {all}");
+    let decide =
+        |_: EpochView| Ok(Decision { tenant_ways: vec![(TenantId(1), WaysSpec::Count(40))], ..Decision::default() });
+    let control = Control::new(Time::us(20), Arc::new(Mutex::new(decide)));
+    let said = run_controlled(&scenario(&text), control, &mut |_| Ok(())).unwrap_err();
+    assert!(said.contains("the control plane sets llc_ways: 40 is not within 1 to"), "{said}");
+}
+
+/// Frames of 1514 B take 1514 + 20 byte times on the wire. A search that varies the rate of a tenant tries no rate that the link
+/// of that tenant's NIC does not carry, and any that it carries, whichever NIC comes first.
+#[test]
+fn a_search_is_bounded_by_the_link_of_the_searched_tenants_own_nic() {
+    let tried = |first: &str, second: &str, shared: bool| {
+        let at = if shared { "a" } else { "b" };
+        let text = on_icx("requests = 1500, warmup_requests = 500, loss = 0.01", "")
+            .replace("\"fixed\"", "\"peak_loss\"")
+            + "traffic = { arrivals = \"fixed\", packet = \"1514 B\" }\n"
+            + &driven("router", 1, "a", FORWARDER, "arrivals = \"fixed\", rate = \"0.2 Mpps\"")
+            + &driven("forwarder", 4, at, FORWARDER, "")
+            + &nic("a", first)
+            + &nic("b", second);
+        let text = if shared { text.replace(&nic("b", second), "") } else { text };
+        let rows = simulate(&text).tables["search"]["rows"].clone();
+        rows.as_array().expect("rows").iter().filter_map(|r| r[0].as_f64()).fold(0.0, f64::max)
+    };
+    let line = |gbps: f64| gbps * 1e3 / 8.0 / 1534.0;
+    let slow = tried("100 Gbps", "10 Gbps", false);
+    assert!(close(slow, line(10.0), 0.001), "{slow}");
+    assert!(tried("10 Gbps", "40 Gbps", false) > 2.0 * line(10.0));
+    let shared = tried("10 Gbps", "", true);
+    assert!(close(shared, line(10.0) - 0.2, 0.001), "{shared}");
+}
+
+/// A tenant that cannot keep up, so that its queues grow, beside one of CC-NIC, which loses nothing: what was offered is what was completed, lost or is
+/// in queues, and lost packets are not hidden by requests of the other tenant.
+#[test]
+fn requests_of_all_tenants_are_offered_and_only_lost_ones_are_missing() {
+    let text = "name = \"mixture\"\nplatform = \"icx\"\nplacement = { policy = \"ddio\", ways = 2 }\nccnic = { nic_node = 1 }\n\
+                run = { load = \"fixed\", requests = 8000, warmup_requests = 3000 }\n\
+                traffic = { arrivals = \"closed\", outstanding = 16 }\n"
+        .to_string()
+        + &tenant("coherent", 1, "stack = \"ccnic\"", "{ kind = \"loopback\", bytes = \"64 B\" }", "")
+        + &driven("lossy", 1, "n", FORWARDER, "arrivals = \"fixed\", rate = \"80 Mpps\", packet = \"64 B\"")
+        + &nic("n", "100 Gbps");
+    let o = simulate(&text);
+    let mrps = |name| of(&o, name, "throughput_mops");
+    assert!(of(&o, "lossy", "loss_rate") > 0.1 && mrps("coherent") > 1.0, "a case with losses");
+    assert!(close(get(&o, "offered_mrps"), 80.0 + mrps("coherent"), 0.02), "{}", get(&o, "offered_mrps"));
+    let missing = 80.0 - mrps("lossy");
+    assert!(close(get(&o, "loss_rate") * get(&o, "offered_mrps"), missing, 0.03), "{}", get(&o, "loss_rate"));
 }
 
 const ECHO: &str = "{ kind = \"tcp_echo\", rpc = \"64 B\", flows = 32, pipelined = 2 }";
@@ -257,6 +349,7 @@ fn tcp_clients_have_their_requests_under_way_beside_other_tenants() {
     let memory = tenant("memory", 2, "", "{ kind = \"xmem\", array = \"256 KiB\" }", "");
     let under_way = |o: &Outcome| of(o, "echo", "throughput_mops") * of(o, "echo", "lat_mean_us");
     let beside = simulate(&(on_icx(run, "") + &echo + &memory + &nic("n", "100 Gbps")));
+    assert_eq!((get(&beside, "drops"), get(&beside, "loss_rate")), (0.0, 0.0), "acknowledgements are no requests");
     assert!(close(under_way(&beside), 64.0, 0.05), "{}", under_way(&beside));
     assert!(of(&beside, "memory", "throughput_mops") > 0.0);
 

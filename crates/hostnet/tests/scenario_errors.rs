@@ -60,6 +60,75 @@ fn one_sentence(e: &str) {
     }
 }
 
+/// Tables and columns name tenants, so that two of one name could not be told apart.
+#[test]
+fn two_tenants_of_one_name_are_refused() {
+    let said = message(
+        "[traffic]\n",
+        "[[tenant]]\nname = \"kvs\"\ncores = 1\napp = { kind = \"xmem\", array = \"1 MiB\" }\n\n[traffic]\n",
+    );
+    one_sentence(&said);
+    assert!(said.contains("tenant[1].name = \"kvs\" is the name of tenant[0], too"), "{said}");
+}
+
+/// What two nodes share is nothing on a machine of one, and a poll-mode driver keeps frames in its own buffers.
+#[test]
+fn overrides_of_parts_that_the_scenario_does_not_use_are_refused() {
+    let with = |changes: &str| {
+        let text = format!(
+            "name = \"c\"\nplatform = \"icx\"\noverride.nodes.count = 1\n{changes}\nrun = {{ load = \"fixed\" }}\n\
+             traffic = {{ arrivals = \"fixed\", rate = \"1 Mpps\", packet = \"256 B\" }}\n\
+             placement = {{ policy = \"dma\" }}\n[[peripheral]]\nkind = \"ethernet\"\n\
+             [[tenant]]\nname = \"t\"\ncores = 1\nstack = \"poll_mode\"\napp = {{ kind = \"touchfwd\" }}\n"
+        );
+        resolved(&text)
+    };
+    with("").expect("a scenario");
+    for (changes, says) in [
+        ("override.nodes.link.credits = 8", "override.nodes.link has no effect: it is for what two nodes share"),
+        (
+            "override.nodes.quirks.migratory = false",
+            "override.nodes.quirks has no effect: it is for what two nodes share",
+        ),
+        ("override.ethernet.pool = \"48 MiB\"", "override.ethernet.pool is for the kernel, and no tenant"),
+        ("override.ethernet.moderation = \"1 us\"", "override.ethernet.moderation is for the kernel, and no tenant"),
+    ] {
+        let said = with(changes).expect_err(changes);
+        one_sentence(&said);
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+/// In a closed loop a client sends its next request when it has a reply; one that no application ever sends makes each request
+/// last for `traffic.timeout`.
+#[test]
+fn a_closed_loop_with_an_application_that_never_answers_is_refused() {
+    let with = |app: &str| {
+        let text = format!(
+            "name = \"c\"\nplatform = \"icx\"\noverride.nodes.count = 1\nrun = {{ load = \"fixed\" }}\n\
+             traffic = {{ arrivals = \"closed\", outstanding = 4, packet = \"256 B\" }}\n\
+             placement = {{ policy = \"dma\" }}\n[[peripheral]]\nkind = \"ethernet\"\n\
+             [[tenant]]\nname = \"t\"\ncores = 1\nstack = \"poll_mode\"\napp = {app}\n"
+        );
+        resolved(&text)
+    };
+    for silent in [
+        "{ kind = \"touchdrop\" }",
+        "{ kind = \"testpmd\", mode = \"rxonly\" }",
+        "{ kind = \"l2fwd\", payload = \"drop\" }",
+    ] {
+        let said = with(silent).expect_err(silent);
+        one_sentence(&said);
+        assert!(
+            said.contains("traffic.arrivals = \"closed\" waits for replies, and the application of tenant[0]"),
+            "{said}"
+        );
+    }
+    for answering in ["{ kind = \"touchfwd\" }", "{ kind = \"testpmd\" }", "{ kind = \"l2fwd\" }"] {
+        with(answering).unwrap_or_else(|e| panic!("{answering}: {e}"));
+    }
+}
+
 #[test]
 fn the_scenario_itself_runs() {
     let s = resolved(GOOD).unwrap();

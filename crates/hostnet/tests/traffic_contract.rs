@@ -2,7 +2,7 @@
 //! captures of returned packets.
 
 use crate::common::{close, get, platforms, refusal, scenario, simulate};
-use hostnet::host::{run_and_capture, Outcome};
+use hostnet::host::{run, run_and_capture, Outcome};
 use hostnet::traffic::frame;
 use hostnet::traffic::pcap::{Capture, CaptureOptions, Wanted};
 use std::path::{Path, PathBuf};
@@ -98,7 +98,10 @@ fn a_closed_loop_keeps_as_many_requests_under_way_as_it_was_told() {
 #[test]
 fn a_closed_loop_gives_up_requests_that_nobody_answers() {
     let traffic = r#"arrivals = "closed", outstanding = 3, timeout = "10 us", packet = "256 B""#;
-    let o = Load { app: r#"kind = "touchdrop""#, traffic, ..Load::default() }.go();
+    // A scenario with such an application is refused, because it has no purpose but to test this.
+    let mut s = scenario(&Load { traffic, ..Load::default() }.text());
+    s.tenants[0].app = serde_json::from_str(r#"{ "kind": "touchdrop" }"#).expect("an application");
+    let o = run(&s, &mut |_| Ok(())).expect("a run");
     assert!(close(get(&o, "throughput_mrps"), 0.3, 0.01), "three every 10 us: {}", get(&o, "throughput_mrps"));
     assert_eq!(o.values.named("rtt_mean_us"), None, "nothing came back");
 }

@@ -243,7 +243,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 27] = [
+const CONDITIONS: [(&str, &str); 28] = [
     ("seed", "Seed of every random stream"),
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
@@ -268,6 +268,7 @@ const CONDITIONS: [(&str, &str); 27] = [
     ("peripheral.moderation", "a busy queue then never waits for `moderation`"),
     ("rings.quirks.write_back_idle", "changes nothing with `write_back.after = 1`"),
     ("idio.quirks.hint_overflow", "finds the queue full"),
+    ("memory.quirks.row_hit_limit", "of a bank's command queue"),
     ("rings.quirks.transmit_buffer", "fills where the wire is slower"),
     ("rings.quirks.transmit_turnaround", "when `transmit_packets` frames were in flight"),
     ("rings.quirks.receive_turnaround", "when `receive_packets` packets were in flight"),

@@ -26,6 +26,8 @@ BACKGROUND_GBS = 0.5
 AMPLE = 10.0
 # Share of credits in use up to which credits are idle and limit no traffic.
 IDLE = 0.05
+# Share of credits in use from which they bound what takes them; those that return wait for the next sender for the rest.
+CREDITS_FULL = 0.85
 # Share of busy time above which cores are the limit.
 CORES_BUSY = 0.95
 
@@ -112,6 +114,7 @@ class Explanation:
     path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
     losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: number, place, cause
     causes: dict[str, float] = field(default_factory=dict)  # causes of losses, with their shares of the lost packets
+    network_losses: int = 0  # packets lost between the senders and the host
     tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
 
     def of(self, traffic: str) -> list[Domain]:
@@ -131,12 +134,14 @@ class Explanation:
     @property
     def regime(self) -> str:
         """The regime: `red`, `blue` or `calm`; `cores alone` or `devices alone` where only one side has traffic;
-        `not judged` where one of the two sides was not recorded."""
+        `cores busy` or `idle` where neither side has any; `not judged` where one of the two sides was not recorded."""
         cores, devices = ([d for d in self.of(t) if d.rate_gbs >= BACKGROUND_GBS] for t in ("c2m", "p2m"))
         if (not cores and "c2m" in self.unmeasured) or (not devices and "p2m" in self.unmeasured):
             return "not judged"
+        if not cores and not devices:
+            return "cores busy" if self.facts.get("cores_busy", 0.0) > CORES_BUSY else "idle"
         if not cores or not devices:
-            return "cores alone" if cores else "devices alone" if devices else "idle"
+            return "cores alone" if cores else "devices alone"
         if any(d.exhausted and (d.inflation is None or d.inflation > 1 + UNAFFECTED) for d in devices):
             return "red"
         return "blue" if any(_inflated(d) for d in cores) else "calm"
@@ -146,7 +151,7 @@ class Explanation:
         where no request does."""
         f: dict[str, float] = self.facts
         found: list[str] = []
-        if self.regime == "idle" or not self.slowed:
+        if self.regime in ("idle", "cores busy") or not self.slowed:
             return found
         core = next((e for e in self.estimates if e.traffic.startswith("c2m")), None)
         terms = {name: ns for name, ns in core.terms.items() if name in TERMS} if core else {}
@@ -185,6 +190,9 @@ class Explanation:
     def paragraph(self) -> str:
         """The whole explanation in a few sentences."""
         said = [self._waits() if self.regime == "calm" else _OPENING[self.regime]]
+        if self.lossy:
+            said[0] = said[0].replace(_DEVICES_DO_NOT, ".")
+            said += self._lost_packets()
         for traffic, who in (("c2m", "Core"), ("p2m", "Device")):
             d = self.binding(traffic)
             if d is None or d.credits is None:
@@ -209,12 +217,9 @@ class Explanation:
                 if more <= AMPLE:
                     state += f", which mask {100 * more:.0f} % more latency"
             said.append(state + ".")
-        for key, server in _SERVERS.items():
-            if self.facts.get(key, 0) >= LINK_FULL:
-                said.append(
-                    f"{server} is {100 * self.facts[key]:.0f} % busy: it bounds what passes through it, whatever credits are left."
-                )
-        said += self._busy_cores() + self._lost_packets() + self._by_tenant()
+        said += (
+            self._full_parts() + self._busy_cores() + ([] if self.lossy else self._lost_packets()) + self._by_tenant()
+        )
         why = self.reasons()
         if why:
             said.append(f"Why: {'; '.join(why)}.")
@@ -249,6 +254,44 @@ class Explanation:
             return "Neither cores nor devices wait noticeably longer than unloaded."
         return "Neither the red nor the blue regime. Not every unloaded latency is known, so waits cannot be judged."
 
+    @property
+    def lossy(self) -> bool:
+        """Whether so many packets are lost that the loss is part of the verdict."""
+        return self.facts.get("lost_share", 0.0) > UNAFFECTED or bool(self.network_losses)
+
+    @property
+    def verdict(self) -> str:
+        """The regime, and the loss of packets where that is part of the verdict."""
+        share = self.facts.get("lost_share", 0.0)
+        if share > UNAFFECTED:
+            return f"{self.regime}, {100 * share:.3g} % of the packets lost"
+        return f"{self.regime}, segments lost in the network" if self.network_losses else self.regime
+
+    def _full_parts(self) -> list[str]:
+        """Sentences about the parts of the host that are full, with their keys."""
+        f = self.facts
+        said = [
+            f"{server} is {100 * f[key]:.0f} % busy: it bounds what passes through it, whatever credits are left."
+            for key, server in _SERVERS.items()
+            if f.get(key, 0) >= LINK_FULL
+            and not (
+                key == "pcie_busiest_util" and max(f.get(k, 0) for k in ("pcie_up_util", "pcie_down_util")) >= LINK_FULL
+            )
+        ]
+        said += [
+            f"{credits} are {100 * f[key]:.0f} % in use: they bound what passes through them."
+            for key, credits in _CREDITS.items()
+            if f.get(key, 0) >= CREDITS_FULL
+        ]
+        full = {"read": f.get("rpq_full", 0), "write": f.get("wpq_full", 0)}
+        if max(full.values()) >= CREDITS_FULL and "mem_channel_util" in f:
+            which = " and ".join(f"{name} queues {100 * x:.0f} %" for name, x in full.items() if x >= CREDITS_FULL)
+            said.append(
+                f"The memory channels (memory.channels, memory.standard) are the limit: their {which} of the time full, the "
+                f"data bus of the busiest {100 * f['mem_channel_util']:.0f} % of the time carrying lines."
+            )
+        return said
+
     def _busy_cores(self) -> list[str]:
         share = self.facts.get("cores_busy", 0.0)
         return (
@@ -259,6 +302,8 @@ class Explanation:
 
     def _lost_packets(self) -> list[str]:
         share = self.facts.get("lost_share", 0.0)
+        if self.network_losses and share <= 0:
+            return [f"{self.network_losses:,} segments are lost in the network.", *self.causes]
         if share <= 0:
             return []
         said = [f"{self._sure('lost_share', 100)} % of the offered packets are lost."]
@@ -287,6 +332,7 @@ class Explanation:
         return {
             "title": self.title,
             "regime": self.regime,
+            "verdict": self.verdict,
             "domains": [asdict(d) for d in self.domains],
             "bottleneck": {t: d.name for t in ("c2m", "p2m") if (d := self.binding(t))},
             "estimates": [asdict(e) for e in self.estimates],
@@ -307,15 +353,34 @@ class Explanation:
 _SERVERS = {
     "pcie_up_util": "The PCIe link into the host",
     "pcie_down_util": "The PCIe link out of the host",
+    "pcie_busiest_util": "The busiest PCIe link",
     "iio_path_util": "The path from the IIO to the home agent (iio.line_interval)",
     "link_utilisation": "The link between the nodes",
+    "nic_engine_util": "The receive engine of the integrated NIC (nic.line_interval)",
+    "wire_in_util": "The network link to the host (link)",
+    "wire_out_util": "The network link from the host (link)",
+    "ssd_media_util": "The medium of an SSD (media_rate)",
 }
+# Credits that every line of a class takes, by the fact that says which share is in use.
+_CREDITS = {
+    "pcie_posted_util": "A PCIe port's posted credits (pcie.posted_lines)",
+    "pcie_non_posted_util": "A PCIe port's non-posted credits (pcie.non_posted)",
+    "pcie_tags_util": "A device's PCIe tags (tags)",
+    "nic_receive_util": "The received packets that a NIC may have in flight (peripheral.rings.receive_packets)",
+    "nic_transmit_util": "The frames that a NIC may be reading (peripheral.rings.quirks.transmit_packets)",
+    "cha_wait_util": "The home agent's entries for writes that wait for memory (caches.llc.write_buffer)",
+    "llc_mshr_util": "The LLC's miss status holding registers (caches.llc.quirks.mshrs)",
+    "prefetch_util": "The prefetchers' requests (core.prefetch.credits)",
+    "link_credits_util": "A node's credits of the link between the nodes (nodes.link.credits)",
+}
+_DEVICES_DO_NOT = ", so cores lose throughput and devices do not."
 
 _OPENING = {
     "not judged": "Without counters of both cores and devices, the regime cannot be judged.",
     "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
     "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores lose "
     "throughput and devices do not.",
+    "cores busy": "Neither cores nor devices move lines worth speaking of: the cores execute instructions all the time.",
     "cores alone": "Only cores use the memory, so there is no contention with devices to judge.",
     "devices alone": "Only devices use the memory, so there is no contention with cores to judge.",
     "idle": "Neither cores nor devices move lines worth speaking of.",

@@ -31,7 +31,7 @@ def to_terminal(ex: Explanation, console: Any = None) -> None:
         tables.show(*_path(ex), title="Where a request's time goes, mean ns", to=console)
     if ex.tenants is not None:
         show.tenant_table(ex.tenants, to=console)
-    console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.regime}[/]")
+    console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.verdict}[/]")
     console.print(textwrap.fill(ex.paragraph(), min(110, console.width)), highlight=False, markup=False)
     for loss in ex.losses:
         console.print(textwrap.fill(loss, min(110, console.width)), highlight=False, markup=False)
@@ -156,7 +156,7 @@ def figure(ex: Explanation) -> Figure:
         right.set(xlabel="latency [ns]", title="Formula")
         if ex.estimates:
             fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        fig.suptitle(f"{ex.title}: {ex.regime}", fontweight="bold")
+        fig.suptitle(f"{ex.title}: {ex.verdict}", fontweight="bold")
         return fig
 
 

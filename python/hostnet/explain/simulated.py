@@ -37,7 +37,23 @@ _FACTS = {
     "pcie_up_util": "pcie_up_util",
     "pcie_down_util": "pcie_down_util",
     "iio_path_util": "iio_path_util",
+    "pcie_busiest_util": "pcie_busiest_util",
+    "pcie_posted_util": "pcie_posted_util",
+    "pcie_non_posted_util": "pcie_non_posted_util",
+    "pcie_tags_util": "pcie_tags_util",
+    "nic_engine_util": "nic_engine_util",
+    "wire_in_util": "wire_in_util",
+    "nic_receive_util": "nic_receive_util",
+    "nic_transmit_util": "nic_transmit_util",
+    "wire_out_util": "wire_out_util",
+    "ssd_media_util": "ssd_media_util",
+    "cha_wait_util": "cha_wait_util",
+    "llc_mshr_util": "llc_mshr_util",
+    "prefetch_util": "prefetch_util",
+    "mem_channel_util": "mem_channel_util",
+    "rpq_full": "rpq_full_frac",
     "link_utilisation": "link_utilisation",
+    "link_credits_util": "link_credits_util",
     "cha_dram_read_ns": "cha_dram_read_c2m_ns",
     "cha_mc_write_p2m_ns": "cha_mc_write_p2m_ns",
 }
@@ -46,7 +62,8 @@ _FACTS = {
 def explain(result: Result) -> Explanation:
     """Explain a run. Raises HostnetError when the run has none of the host network's metrics."""
     m = result.metrics
-    if m.get("lfb_occ") is None and m.get("iio_write_occ") is None and m.get("iio_read_occ") is None:
+    # Cores that hit their own caches alone take no line fill buffer, and their runs have the home agent's credits.
+    if all(m.get(name) is None for name in ("lfb_occ", "iio_write_occ", "iio_read_occ", "cha_wait_credits")):
         raise HostnetError(
             "this result carries no domain metrics; run its scenario again with this version of hostnet."
         )
@@ -70,6 +87,7 @@ def explain(result: Result) -> Explanation:
         known_facts,
         losses=[str(loss) for loss in lost],
         causes=drops.causes(lost),
+        network_losses=sum(loss.count for loss in lost if loss.where.startswith("network")),
         tenants=tenants.several(result.data),
     )
     core, device = classes_of(m)
@@ -97,6 +115,9 @@ def explain(result: Result) -> Explanation:
     if "domains" in result.tables:
         _inside(ex, result.table("domains").to_dicts(), m)
     _queues(ex, m, result.spec, known)
+    # Stalls for memory count as busy time, so that this says something only of cores that miss no lines.
+    if ex.regime == "idle" and "cores_busy" not in facts and _never_idle(result.spec):
+        facts["cores_busy"] = 1.0
     if "paths" in result.tables:
         rows = result.table("paths").to_dicts()
         ex.path = [(r["path"], r["segment"], r["mean_ns"]) for r in rows if r["mean_ns"] is not None]
@@ -128,6 +149,15 @@ def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[
         facts["cores_busy"] = net_busy / receivers, "net_busy"
     return {name: (value, metric) for name, (value, metric) in facts.items() if value is not None}
 
+
+def _never_idle(spec: Mapping[str, Any]) -> bool:
+    """Whether all tenants execute instructions without waiting for packets, as streams and stores of keys do."""
+    tenants = spec.get("tenant") or ()
+    return bool(tenants) and all(t["app"]["kind"] in _OWN_WORK for t in tenants)
+
+
+#: Applications whose cores always have work of their own.
+_OWN_WORK = {"xmem", "stream", "redis", "gapbs", "llc_antagonist", "memory_trace", "pingpong", "stream_transfer"}
 
 # Rows of a result's table of domains: the domains on each class's path between its sender and DRAM.
 _WAY = {

@@ -49,6 +49,10 @@ _SERVERS = {
     "pcie_up_util": _Limit("device", "the PCIe link into the host"),
     "pcie_down_util": _Limit("device", "the PCIe link out of the host"),
     "iio_path_util": _Limit("iio", "the path from the IIO to the home agent"),
+    "nic_engine_util": _Limit("device", "the receive engine of the NIC"),
+    "ssd_media_util": _Limit("device", "the medium of an SSD"),
+    "wire_in_util": _Limit("device", "the network link to the host"),
+    "wire_out_util": _Limit("device", "the network link from the host"),
     "link_utilisation": _Limit("link", "the link between the nodes"),
     "mem_utilisation": _Limit("memory", "the memory bandwidth"),
 }

@@ -29,6 +29,8 @@ pub trait AppFactory: Send + Sync {
     fn largest(&self, keys: &Value, drawn: Option<Size>) -> Option<Size>;
     /// See [`Application::origin`].
     fn origin(&self, keys: &Value) -> Origin;
+    /// See [`Application::answers`].
+    fn answers(&self, keys: &Value) -> bool;
     /// Source of the work of the application's cores.
     fn work(&self) -> WorkSource;
     /// See [`Application::build`].
@@ -75,6 +77,9 @@ where
     }
     fn origin(&self, keys: &Value) -> Origin {
         A::origin(&Self::spec(keys))
+    }
+    fn answers(&self, keys: &Value) -> bool {
+        A::answers(&Self::spec(keys))
     }
     fn work(&self) -> WorkSource {
         A::WORK
@@ -155,6 +160,9 @@ impl Application for ExtensionApp {
     }
     fn origin(s: &Self::Spec) -> Origin {
         s.factory().origin(&s.keys)
+    }
+    fn answers(s: &Self::Spec) -> bool {
+        s.factory().answers(&s.keys)
     }
     fn work(s: &Self::Spec) -> WorkSource {
         s.factory().work()

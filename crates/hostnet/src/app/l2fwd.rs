@@ -43,6 +43,9 @@ pub struct L2fwd {
 impl Application for L2fwd {
     type Spec = L2fwdSpec;
 
+    fn answers(s: &L2fwdSpec) -> bool {
+        s.payload != Payload::Drop
+    }
     fn build(s: &L2fwdSpec, packet: u32, _context: AppBuildContext) -> Result<L2fwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(L2fwd { payload: s.payload, instructions: s.instructions, content })

@@ -141,6 +141,12 @@ pub trait Application: Sized {
         Origin::Network
     }
 
+    /// Whether the application sends anything in answer to the packets that it receives.
+    fn answers(s: &Self::Spec) -> bool {
+        let _ = s;
+        true
+    }
+
     /// Path of the file that the application reads, as the scenario gives it.
     fn input(s: &mut Self::Spec) -> Option<&mut String> {
         let _ = s;
@@ -237,6 +243,9 @@ impl<T: Application> Application for Box<T> {
     }
     fn origin(s: &T::Spec) -> Origin {
         T::origin(s)
+    }
+    fn answers(s: &T::Spec) -> bool {
+        T::answers(s)
     }
     fn input(s: &mut T::Spec) -> Option<&mut String> {
         T::input(s)
@@ -338,6 +347,13 @@ macro_rules! apps {
             pub fn input(&mut self) -> Option<&mut String> {
                 match self {
                     $(AppSpec::$name(s) => <$app>::input(s),)*
+                }
+            }
+
+            /// Whether the application sends anything in answer to the packets that it receives.
+            pub fn answers(&self) -> bool {
+                match self {
+                    $(AppSpec::$name(s) => <$app>::answers(s),)*
                 }
             }
 

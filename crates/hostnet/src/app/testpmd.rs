@@ -48,6 +48,9 @@ pub struct Testpmd {
 impl Application for Testpmd {
     type Spec = TestpmdSpec;
 
+    fn answers(s: &TestpmdSpec) -> bool {
+        s.mode != TestpmdMode::Rxonly
+    }
     fn origin(s: &TestpmdSpec) -> Origin {
         if s.mode == TestpmdMode::Txonly {
             Origin::Always

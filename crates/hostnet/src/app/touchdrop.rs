@@ -58,6 +58,9 @@ impl Application for Touchdrop {
     fn check(s: &TouchdropSpec, _cores: u32) -> Result<(), String> {
         s.loops().check()
     }
+    fn answers(_: &TouchdropSpec) -> bool {
+        false
+    }
     fn build(s: &TouchdropSpec, packet: u32, _context: AppBuildContext) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Touchdrop { instructions: s.instructions, loops: s.loops(), content })

@@ -79,6 +79,14 @@ fn names(s: &Scenario) -> Check {
     {
         need(!name.trim().is_empty(), || format!("{key} = \"{name}\" is empty"))?;
     }
+    for (i, t) in s.tenants.iter().enumerate() {
+        if let Some(first) = s.tenants[..i].iter().position(|other| other.name == t.name) {
+            return Err(format!(
+                "tenant[{i}].name = \"{}\" is the name of tenant[{first}], too; tables and columns tell tenants by their names",
+                t.name
+            ));
+        }
+    }
     Ok(())
 }
 
@@ -499,6 +507,12 @@ fn traffic(s: &Scenario) -> Check {
         ArrivalsSpec::Closed => {
             positive("traffic.outstanding", t.outstanding().into())?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"closed\" has not".into())?;
+            if let Some(i) = s.find_tenant(|t| serves(t) && !t.app.answers()) {
+                return Err(format!(
+                    "traffic.arrivals = \"closed\" waits for replies, and the application of tenant[{i}] never sends any, so that each \
+                     request would take traffic.timeout; choose \"keep_depth\", \"poisson\" or \"fixed\""
+                ));
+            }
         }
         ArrivalsSpec::KeepDepth => {
             positive("traffic.depth", t.depth().into())?;

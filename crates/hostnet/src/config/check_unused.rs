@@ -178,7 +178,39 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
             format!("override.{table} has no effect: it is for {by}, and the scenario has none; leave it out")
         })?;
     }
+    let given = |table: &str| changes.get(table).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let between =
+        given("nodes").find(|key| !["count", "cores", "crossing_cycles", "uncore_clock"].contains(&key.as_str()));
+    if let Some(key) = between.filter(|_| s.nodes().count == 1) {
+        return Err(format!(
+            "override.nodes.{key} has no effect: it is for what two nodes share, and the machine has one; give override.nodes.count = 2 \
+             or leave it out"
+        ));
+    }
+    let receives = kernel || tenant(|t| t.work() == WorkSource::Kernel);
+    if let Some(key) = given("ethernet").find(|key| of_kernel(key)).filter(|_| !receives && s.client.is_none()) {
+        return Err(format!(
+            "override.ethernet.{key} is for the kernel, and no tenant of the scenario receives through it; leave it out"
+        ));
+    }
     Ok(())
+}
+
+/// Whether a key of an Ethernet NIC is one that only the kernel uses.
+fn of_kernel(key: &str) -> bool {
+    [
+        "descriptors",
+        "pool",
+        "page",
+        "mtu",
+        "framing",
+        "headers",
+        "moderation",
+        "moderation_frames",
+        "host_mark",
+        "host_response",
+    ]
+    .contains(&key)
 }
 
 pub(super) fn unused(s: &Scenario) -> Check {

@@ -4,9 +4,8 @@ use super::check::{need, serves, word, Check};
 use super::check_unused::spelt;
 use super::scenario::{Load, RunSpec, Scenario};
 use crate::app::AppSpec;
-use crate::device::PeripheralSpec;
 use crate::kernel::units::{Bandwidth, OfferedRate, Size, Span};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, TenantId, Time};
 use crate::traffic::arrival::Gaps;
 use crate::traffic::dctcp::DctcpSpec;
 use crate::traffic::generator::{BETWEEN_FRAMES, CHECKSUM};
@@ -830,9 +829,10 @@ pub fn ends(run: &RunSpec, key: &str, seconds: f64) -> Check {
     })
 }
 
-/// Maximum number of packets of `bytes` bytes per second on the wire between generator and host; None without a wire.
-pub fn most_packets(s: &Scenario, bytes: f64) -> Option<f64> {
-    line_rate(s).map(|(rate, beside)| rate.0.to_f64() / (8.0 * (bytes + f64::from(beside))))
+/// Maximum number of packets of `bytes` bytes per second on the wire between `tenant`'s generator and the host; None without
+/// a wire.
+pub fn most_packets(s: &Scenario, tenant: TenantId, bytes: f64) -> Option<f64> {
+    line_rate(s, tenant).map(|(rate, beside)| rate.0.to_f64() / (8.0 * (bytes + f64::from(beside))))
 }
 
 /// Checks that the wire between generator and host carries `pps` packets per second, which `key` asks for.
@@ -840,17 +840,20 @@ pub fn most_packets(s: &Scenario, bytes: f64) -> Option<f64> {
 /// # Errors
 /// Returns one clause with key and value when it does not.
 pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f64) -> Check {
-    let most = most_packets(s, bytes).unwrap_or(f64::INFINITY);
+    let served = s.tenant_ids().filter(|t| serves(s.tenant(*t)));
+    let rates = served.filter_map(|t| most_packets(s, t, bytes));
+    let most = rates.reduce(f64::min).or_else(|| most_packets(s, TenantId(0), bytes)).unwrap_or(f64::INFINITY);
     need(pps <= most * (1.0 + 1e-9), || {
         format!("{key} = \"{value}\" is more than the link carries: {:.4} Mpps of {bytes:.0} bytes", most / 1e6)
     })
 }
 
-/// Rate of the wire between generator and host, and the number of bytes that a frame takes on the wire beyond its own;
-/// None without a wire.
-pub fn line_rate(s: &Scenario) -> Option<(Bandwidth, u32)> {
-    let checksum = if s.traffic.arrivals() == ArrivalsSpec::Pcap { CHECKSUM } else { 0 };
-    let of_nic = || s.peripherals.iter().find_map(PeripheralSpec::ethernet).map(|e| e.link);
-    let rate = s.traffic.link.map(|l| l.rate).or_else(of_nic)?;
+/// Rate of the wire between `tenant`'s generator and the host, and the number of bytes that a frame takes on the wire beyond
+/// its own; None without a wire.
+pub fn line_rate(s: &Scenario, tenant: TenantId) -> Option<(Bandwidth, u32)> {
+    let t = s.traffic_of(tenant);
+    let checksum = if t.arrivals() == ArrivalsSpec::Pcap { CHECKSUM } else { 0 };
+    let of_nic = || s.nic_of(tenant).map(|(_, nic)| nic.link);
+    let rate = t.link.map(|l| l.rate).or_else(of_nic)?;
     Some((rate, BETWEEN_FRAMES + checksum))
 }

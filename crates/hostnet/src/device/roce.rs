@@ -237,6 +237,16 @@ struct RoceTransmit {
 }
 
 impl Roce {
+    /// Whether the peer writes to this host, so that the link leads to the host.
+    pub fn receives(&self) -> bool {
+        self.op == DmaDirection::P2mWrite
+    }
+
+    /// Time between the restart and `now` in which the link carried packets.
+    pub fn link_busy(&self, now: Time) -> Time {
+        self.link.busy_until(now)
+    }
+
     /// A NIC with its buffer in `pages`.
     pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
         let packet = (s.mtu.0 / LINE).to_u32();

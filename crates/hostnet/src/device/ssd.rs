@@ -180,6 +180,8 @@ pub struct Ssd {
     media_ps: u64,
     /// Time until which the medium is busy.
     media_free: Time,
+    /// Time since the restart for which the medium is busy, up to `media_free`.
+    media_busy: Time,
     completed: u64,
 }
 
@@ -201,8 +203,14 @@ impl Ssd {
             rng,
             media_ps: s.media_rate.map_or(0, |r| LINE * 8 * 1_000_000_000_000 / r.0),
             media_free: Time::ZERO,
+            media_busy: Time::ZERO,
             completed: 0,
         }
+    }
+
+    /// Time between the restart and `now` in which the medium was busy; None for a medium without a rate of its own.
+    pub fn media_busy(&self, now: Time) -> Option<Time> {
+        (self.media_ps > 0).then(|| self.media_busy.saturating_sub(self.media_free.saturating_sub(now)))
     }
 
     fn hand_over(&mut self, n: u32) -> Piece {
@@ -293,8 +301,14 @@ impl Device for Ssd {
 
     /// Hands over the first `n` of the lines that `next` offered; the medium is busy with them from `now` on.
     fn take(&mut self, _way: DmaDirection, n: u32, now: Time) -> Piece {
-        self.media_free = self.media_free.max(now) + Time(self.media_ps * u64::from(n));
+        let span = Time(self.media_ps * u64::from(n));
+        self.media_free = self.media_free.max(now) + span;
+        self.media_busy += span;
         self.hand_over(n)
+    }
+
+    fn restart_meters(&mut self, now: Time) {
+        self.media_busy = self.media_free.saturating_sub(now);
     }
 
     fn write_functional(&mut self) -> Option<(LineAddr, u32)> {

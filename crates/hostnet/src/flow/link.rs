@@ -14,6 +14,8 @@ pub struct Link {
     pub flight: Time,
     free: Time,
     busy: u64,
+    /// Time after the restart for which packets sent before it occupy the link.
+    carried: Time,
     /// Packets that wait for the link or are being sent.
     packets: Domain,
     /// Credits that the receiver grants for each class of packets.
@@ -38,6 +40,7 @@ impl Link {
             flight,
             free: Time::ZERO,
             busy: 0,
+            carried: Time::ZERO,
             packets: Domain::unbounded(),
             classes: Vec::new(),
         }
@@ -97,12 +100,17 @@ impl Link {
     /// Starts a new window: clears the meters, and keeps the packets that wait and the credits in use.
     pub fn restart(&mut self, now: Time) {
         self.busy = 0;
+        self.carried = self.backlog(now);
         self.packets.restart(now);
         self.classes.iter_mut().for_each(|c| c.restart(now));
     }
     /// Time for which packets sent since the restart occupy the link.
     pub fn busy(&self) -> Time {
         Time(self.busy)
+    }
+    /// Time between the restart and `now` in which the link carried packets.
+    pub fn busy_until(&self, now: Time) -> Time {
+        (self.carried + self.busy()).saturating_sub(self.backlog(now))
     }
     /// Readings of the packets that are ready to be sent, or of which some bytes have not left.
     pub fn read(&self, now: Time) -> DomainReading {
@@ -127,6 +135,17 @@ mod tests {
         assert_eq!(l.send(125, Time::ns(4)), Time::ns(20));
         assert_eq!(l.send(125, Time::ns(50)), Time::ns(60));
         assert_eq!(l.busy(), Time::ns(30));
+    }
+
+    /// 10 ns from 0 on, 10 more after them, and a window from 4 to 15 ns in which the link is never idle.
+    #[test]
+    fn a_window_counts_the_part_of_each_packet_that_lies_within_it() {
+        let mut l = link();
+        l.send(125, Time::ns(0));
+        l.restart(Time::ns(4));
+        l.send(125, Time::ns(5));
+        assert_eq!(l.busy_until(Time::ns(15)), Time::ns(11));
+        assert_eq!(l.busy_until(Time::ns(50)), Time::ns(16));
     }
 
     /// Three packets occupy the link for 10, 16 and 10 ns, one after the other, within 100 ns.

@@ -4,6 +4,7 @@ use super::layout::HostLayout;
 use super::role_layout::RoleLayout;
 use crate::app::{App, AppBuildContext};
 use crate::config::check;
+use crate::config::scenario::ArrivalsSpec;
 use crate::kernel::{Int, TenantId};
 use crate::memory::LINE;
 
@@ -25,6 +26,14 @@ impl RoleLayout for Applications {
             _ => 0,
         };
         let recorded = u64::from(app.largest_recorded());
+        let silent = recorded == 0 && matches!(app, App::Recorded(_));
+        if silent && s.traffic_of(t).arrivals() == ArrivalsSpec::Closed {
+            return Err(format!(
+                "traffic.arrivals = \"closed\" waits for replies, and the recorded program of tenant[{}] sends none; choose \
+                 \"poisson\" or \"fixed\"",
+                t.index()
+            ));
+        }
         let (largest, of) = (largest, "capture").max((recorded, "recording"));
         if let Some(ring) = s.ring_of(t).filter(|r| largest > r.rings.buffer_size.0) {
             let room = s.frame_room(&ring);

@@ -2,9 +2,12 @@
 
 use super::timer::Timer;
 use super::Host;
-use crate::kernel::{CoreId, Post, ThreadId, Time};
+use crate::config::check;
+use crate::config::scenario::WaysSpec;
+use crate::kernel::{CoreId, Int, Post, TenantId, ThreadId, Time};
 use crate::memory::stats::{AccessClass, DmaCounts};
 use crate::placement::{Placement, Settings};
+use hdrhistogram::Histogram;
 use std::sync::{Arc, Mutex};
 
 /// Observations of one core in an epoch.
@@ -25,6 +28,60 @@ pub struct CoreView {
     pub distance: u32,
     /// State of IDIO's FSM at the end of the epoch, with `policy = "idio"`.
     pub state: Option<u8>,
+    /// Reads and requests for ownership of the core that missed the LLC.
+    pub llc_misses: u64,
+}
+
+/// Observations of one tenant in an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TenantView {
+    /// Name of the tenant.
+    pub name: String,
+    /// Packets that came to the NIC for the tenant.
+    pub offered: u64,
+    /// Requests that the tenant completed.
+    pub served: u64,
+    /// Packets of the tenant that the NIC or a full socket lost.
+    pub lost: u64,
+    /// Latencies of the completed requests, in ns: those of the epoch, or of the window so far in a reading of the counters.
+    pub latencies: Option<Histogram<u64>>,
+    /// Accesses of the tenant's cores that hit the LLC.
+    pub llc_hits: u64,
+    /// Accesses of the tenant's cores that missed the LLC.
+    pub llc_misses: u64,
+    /// Lines of the tenant's memory that DRAM read and wrote.
+    pub dram_lines: u64,
+}
+
+impl TenantView {
+    /// Latency in us that a share `q` of the epoch's requests did not exceed; None when no request was completed.
+    pub fn latency_us(&self, q: f64) -> Option<f64> {
+        let h = self.latencies.as_ref().filter(|h| !h.is_empty())?;
+        Some(h.value_at_quantile(q).to_f64() / 1e3)
+    }
+
+    /// Observations since the reading `was`, or since the restart of the counters.
+    fn since(&mut self, was: &TenantView) {
+        let restarted = self.served < was.served;
+        let counts = [
+            (&mut self.offered, was.offered),
+            (&mut self.served, was.served),
+            (&mut self.lost, was.lost),
+            (&mut self.llc_hits, was.llc_hits),
+            (&mut self.llc_misses, was.llc_misses),
+            (&mut self.dram_lines, was.dram_lines),
+        ];
+        for (now, before) in counts {
+            *now = since(*now, before);
+        }
+        if let (Some(now), Some(before), false) = (&mut self.latencies, &was.latencies, restarted) {
+            // A histogram that the other one does not contain has been restarted, too.
+            let whole = now.clone();
+            if now.subtract(before).is_err() {
+                *now = whole;
+            }
+        }
+    }
 }
 
 /// Observations of an epoch.
@@ -34,6 +91,8 @@ pub struct EpochView {
     pub now: Time,
     /// Counters of each core.
     pub cores: Vec<CoreView>,
+    /// Counters of each tenant.
+    pub tenants: Vec<TenantView>,
     /// Dirty lines that the LLC evicted to memory.
     pub llc_wb: u64,
     /// Dirty lines of unread packets that the LLC evicted to memory.
@@ -50,8 +109,23 @@ pub struct EpochView {
     pub ways: u32,
 }
 
-/// Decision of a control plane at the end of an epoch; an error ends the run.
-pub type Decide = dyn FnMut(EpochView) -> Result<Settings, String> + Send;
+/// Settings that a control plane changes at the end of an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// Settings of the placement policy.
+    pub placement: Settings,
+    /// Tenants with other LLC ways for the victims of their L2s, in the form of `tenant.llc_ways`.
+    pub tenant_ways: Vec<(TenantId, WaysSpec)>,
+}
+
+impl From<Settings> for Decision {
+    fn from(placement: Settings) -> Decision {
+        Decision { placement, ..Decision::default() }
+    }
+}
+
+/// Function of a control plane, called at the end of each epoch; an error ends the run.
+pub type Decide = dyn FnMut(EpochView) -> Result<Decision, String> + Send;
 
 /// A control plane with its interval.
 #[derive(Clone)]
@@ -96,9 +170,44 @@ impl Host {
         let was = std::mem::replace(&mut c.last, is.clone());
         let said = c.decide.lock().map_err(|_| "the control plane has failed".to_string());
         let said = said.and_then(|mut decide| decide(epoch(is, &was)));
-        match said.and_then(|s| self.machine.placement.set(&s, ways)) {
+        let set = said.and_then(|s| {
+            self.machine.placement.set(&s.placement, ways)?;
+            s.tenant_ways.iter().try_for_each(|(tenant, ways)| self.set_ways_of(*tenant, ways))
+        });
+        let Some(c) = self.run.control.as_mut() else { return };
+        match set {
             Ok(()) => self.machine.cal.post(self.machine.now + c.every, Timer::Control),
             Err(e) => c.failed = Some(e),
+        }
+    }
+
+    /// Gives `tenant` other LLC ways for the victims of its L2s, as `tenant.llc_ways` does.
+    fn set_ways_of(&mut self, tenant: TenantId, ways: &WaysSpec) -> Result<(), String> {
+        let llc = &self.spec.platform.caches.llc;
+        let mask = check::ways(Some(ways), llc.ways).map_err(|e| format!("the control plane sets llc_ways: {e}"))?;
+        if mask & !llc.inclusive_mask() == 0 {
+            return Err(format!(
+                "the control plane sets llc_ways to the {} inclusive ways alone",
+                llc.quirks.inclusive_ways
+            ));
+        }
+        self.machine.mem.set_tenant_ways(tenant, mask & !llc.inclusive_mask());
+        Ok(())
+    }
+
+    /// Present values of a tenant's counters.
+    fn tenant_view(&self, t: TenantId) -> TenantView {
+        let (state, counts) = (&self.tenants[t], self.machine.mem.stats.tenants[t]);
+        let source = state.source.as_ref();
+        TenantView {
+            name: self.spec.tenant(t).name.clone(),
+            offered: source.map_or(0, |s| s.offered),
+            served: state.tally.completed,
+            lost: source.map_or(0, |s| s.dropped) + self.socket_losses(t),
+            latencies: Some(state.tally.latency_ns.clone()),
+            llc_hits: counts.llc_hits,
+            llc_misses: counts.llc_misses,
+            dram_lines: counts.dram.iter().sum(),
         }
     }
 
@@ -123,12 +232,14 @@ impl Host {
                 hints_dropped: hints.dropped,
                 distance: nic.map_or(0, |nic| nic.unconsumed(self.queue(c))),
                 state: state(c),
+                llc_misses: counts.llc_misses,
             }
         };
         let written: u64 = CLASSES.iter().filter(|c| c.is_write()).map(|c| m.of(*c)).sum();
         EpochView {
             now: self.machine.now,
             cores: self.cores.ids().map(core).collect(),
+            tenants: self.spec.tenant_ids().map(|t| self.tenant_view(t)).collect(),
             llc_wb: m.llc_wb,
             llc_wb_unread: m.rx_evct_premature,
             dma_writes: sum(|d| d.writes),
@@ -163,7 +274,9 @@ fn epoch(mut is: EpochView, was: &EpochView) -> EpochView {
         a.mlc_invalidations = since(a.mlc_invalidations, b.mlc_invalidations);
         a.hints = since(a.hints, b.hints);
         a.hints_dropped = since(a.hints_dropped, b.hints_dropped);
+        a.llc_misses = since(a.llc_misses, b.llc_misses);
     }
+    is.tenants.iter_mut().zip(&was.tenants).for_each(|(a, b)| a.since(b));
     is.llc_wb = since(is.llc_wb, was.llc_wb);
     is.llc_wb_unread = since(is.llc_wb_unread, was.llc_wb_unread);
     is.dma_writes = since(is.dma_writes, was.dma_writes);

@@ -324,7 +324,7 @@ impl Run<'_, '_> {
     /// Packets of a capture that the link to `tenant` carries more than a microsecond late. A microsecond is the
     /// resolution of most captures.
     fn late_on_link(&self, tenant: TenantId, capture: &Capture) -> Option<LateOnLink> {
-        let (rate, beside) = traffic::line_rate(self.spec)?;
+        let (rate, beside) = traffic::line_rate(self.spec, tenant)?;
         let pcap = self.spec.traffic_of(tenant).pcap();
         let original = pcap.is_some_and(|p| p.timing == ReplayTiming::Original);
         let mut arrivals = self.offered(tenant, None).0.filter(|_| original)?;
@@ -642,7 +642,7 @@ impl Run<'_, '_> {
         let tenants = self.searched();
         let first = tenants.first().copied().unwrap_or(TenantId(0));
         let start = self.spec.traffic.rate().filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
-        let most = self.line_rate(first);
+        let most = self.line_rate(&tenants);
         for tenant in self.world.members[0].served().into_iter().filter(|t| !tenants.contains(t)) {
             self.offer_own(tenant)?;
         }
@@ -713,9 +713,29 @@ impl Run<'_, '_> {
         self.world.run_until(most, |h| h.unfinished() == 0);
     }
 
-    /// Packets per second that the wire between `tenant`'s generator and the host carries.
-    fn line_rate(&self, tenant: TenantId) -> Option<f64> {
-        traffic::most_packets(self.spec, 1.0 / self.packets(tenant, OfferedRate::Bits(Bandwidth(8))))
+    /// Packets per second that the wires carry to each of the `searched` tenants, all of which are offered the same rate.
+    /// Tenants of one NIC share its wire, of which tenants with a rate of their own take their part.
+    fn line_rate(&self, searched: &[TenantId]) -> Option<f64> {
+        let line =
+            |t: TenantId| traffic::most_packets(self.spec, t, 1.0 / self.packets(t, OfferedRate::Bits(Bandwidth(8))));
+        let host = &self.world.members[0];
+        let at = |t: TenantId| host.tenants[t].source.as_ref().map(|s| s.at);
+        let own_rate = |t: TenantId| Some(self.packets(t, self.spec.traffic_of(t).rate()?));
+        searched
+            .iter()
+            .filter_map(|t| {
+                let beside = host.served().into_iter().filter(|other| at(*other) == at(*t));
+                let (mut taken, mut shared) = (0.0, 0.0);
+                for other in beside {
+                    let seconds = line(other)?.recip();
+                    match searched.contains(&other) {
+                        true => shared += seconds,
+                        false => taken += seconds * own_rate(other).unwrap_or(0.0),
+                    }
+                }
+                Some((1.0 - taken).max(0.0) / shared)
+            })
+            .reduce(f64::min)
     }
 
     /// Whether a rate passes. Packets by which the queues grow count as lost: in a longer run these packets would be

@@ -155,7 +155,7 @@ impl Host {
         let span = self.machine.now - w.start;
         let us = span.0.max(1).to_f64() / 1e6;
         let m = &self.machine.mem.stats;
-        let offered = self.packets_offered() - w.packets.0;
+        let offered = self.requests_offered();
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         let timed = |t: &TenantState| t.roles.iter().any(|r| r.latency().is_some());
@@ -168,8 +168,7 @@ impl Host {
             v.set(metric::NET_GBPS, y.wire_bytes.to_f64() * 8.0 / us / 1e3);
             v.set(metric::DROP_RATE, drops.to_f64() / offered.max(1).to_f64());
             v.set(metric::DROPS, drops.to_f64());
-            let unserved = offered.saturating_sub(y.completed).to_f64();
-            v.set(metric::LOSS_RATE, unserved / offered.max(1).to_f64());
+            v.set(metric::LOSS_RATE, self.unserved(offered).to_f64() / offered.max(1).to_f64());
             v.set(metric::SERVICE_MEAN_US, y.service_us());
             v.set(metric::CORES_BUSY, y.service_ps.to_f64() / 1e6 / us);
             if drops > 0 {
@@ -246,11 +245,31 @@ impl Host {
         self.placement_metrics(&mut v, us);
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
+        self.servers(&mut v);
         self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
         self.ring_metrics(&mut v);
         let tenants = self.tenant_table(&distributions);
         v.set_aliases(&tenants);
         Reading { length: span, values: v, tenants, distributions }
+    }
+
+    /// Requests offered in the window: packets that the generators have offered to NICs, and those that threads of CC-NIC in
+    /// loopback mode have sent, which are complete when they are back.
+    fn requests_offered(&self) -> u64 {
+        let own = self.tenants.iter().filter(|t| t.source.is_none()).map(|t| t.tally.completed);
+        self.packets_offered() - self.meters.window.packets.0 + own.sum::<u64>()
+    }
+
+    /// Number of the window's `offered` requests that were lost or are still in queues. Of packets that are segments of
+    /// TCP, acknowledgements among them, only the lost ones count: a request may take several.
+    fn unserved(&self, offered: u64) -> u64 {
+        let segments = |t: &&TenantState| t.roles.iter().any(|r| r.ended().is_some());
+        let of_segments = |f: fn(&TenantState) -> u64| self.tenants.iter().filter(segments).map(f).sum::<u64>();
+        let came = |t: &TenantState| t.source.as_ref().map_or(0, |s| s.offered);
+        let lost = |t: &TenantState| t.source.as_ref().map_or(0, |s| s.dropped);
+        let requests = offered.saturating_sub(of_segments(came));
+        let completed = self.completed() - of_segments(|t| t.tally.completed);
+        requests.saturating_sub(completed) + of_segments(lost)
     }
 
     /// Result of the window that ends now.

@@ -18,6 +18,7 @@ mod predict;
 mod queue_pairs;
 mod rings;
 mod role_layout;
+mod servers;
 mod steadiness;
 mod storage;
 mod tas;

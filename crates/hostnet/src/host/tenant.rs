@@ -3,7 +3,7 @@
 use super::traffic_source::TrafficSource;
 use super::Host;
 use crate::app::App;
-use crate::kernel::{Int, TenantId};
+use crate::kernel::{Int, TenantId, Time};
 use crate::stack::role::Roles;
 use crate::stack::{Bus, Role, RoleView, Tally};
 use crate::traffic::spikes::Spikes;
@@ -35,10 +35,10 @@ impl TenantState {
     }
 
     /// Starts the meters of a new window.
-    fn restart(&mut self) {
+    fn restart(&mut self, now: Time) {
         self.tally = self.tally.for_new_window();
         if let Some(s) = &mut self.source {
-            s.generator.restart();
+            s.generator.restart(now);
             (s.offered, s.dropped) = (0, 0);
         }
     }
@@ -94,7 +94,8 @@ impl Host {
 
     /// Starts the meters of every tenant for a new window.
     pub(super) fn restart_tenants(&mut self) {
-        self.tenants.iter_mut().for_each(TenantState::restart);
+        let now = self.machine.now;
+        self.tenants.iter_mut().for_each(|t| t.restart(now));
         self.each_role(|role, bus| role.restart_meters(bus));
     }
 

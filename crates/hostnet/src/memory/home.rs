@@ -415,7 +415,9 @@ impl Memory {
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == RegionKind::App);
         counts.llc_hits += u64::from(outside_caches || slot.is_some());
-        counts.llc_misses += u64::from(!outside_caches && slot.is_none());
+        let missed = u64::from(!outside_caches && slot.is_none());
+        counts.llc_misses += missed;
+        self.stats.cores[who].llc_misses += missed;
         if outside_caches {
             return LookupResult::Here { snoop, with: DataGrant::Nothing };
         }

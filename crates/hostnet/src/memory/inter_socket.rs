@@ -446,6 +446,7 @@ impl Memory {
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == RegionKind::App);
         counts.llc_misses += 1;
+        self.stats.cores[who].llc_misses += 1;
         let own = t.op == TxnOp::Own;
         if own || row.far == PrivateAction::Drop {
             self.notify_watchers(cal, line, now);

@@ -602,6 +602,11 @@ impl Memory {
         }
     }
 
+    /// Lets the victims of `tenant`'s L2s enter the ways of `mask` alone from now on.
+    pub fn set_tenant_ways(&mut self, tenant: TenantId, mask: u32) {
+        self.tenant_ways[tenant] = mask;
+    }
+
     /// MSHRs of the LLC, where they are limited.
     pub fn mshrs(&self) -> Option<&Mshrs> {
         self.mshrs.as_deref()

@@ -146,6 +146,8 @@ pub struct CoreCounts {
     pub mlc_wb_consumed: u64,
     /// Lines that writes of devices invalidated.
     pub mlc_invalidations: u64,
+    /// Reads and requests for ownership of the core that missed the LLC.
+    pub llc_misses: u64,
 }
 
 /// Place in which a device's request finds a line (IDIO, Fig. 1).

@@ -116,8 +116,10 @@ metrics! {
         marks(Directed) run(Directed, 19) sweep(Directed, 19);
     WAYS_ALLOCATED ["ways", DirectedTest, Host] "Ways of the LLC that hold lines after device writes of whole buffers that no cache held"
         marks(Directed) run(Directed, 20) sweep(Directed, 20);
+    MEM_CHANNEL_UTIL ["fraction", Memory, Host] "Share of time that the data bus of a memory channel carries lines, of the busiest channel";
     LINK_UTILISATION ["fraction", Domains, Node] "Share of time that inter-socket links are busy, mean over the links of the busier direction"
         run(CcNic, 1) sweep(CcNic, 6);
+    LINK_CREDITS_UTIL ["fraction", Domains, Node] "Share of a node's credits for requests over the inter-socket links (`nodes.link.credits`) in use, of the fuller node";
     LINK_OUT_UTIL ["fraction", Domains, Node] "Share of time that inter-socket links from the first node are busy, mean over links";
     LINK_IN_UTIL ["fraction", Domains, Node] "Share of time that inter-socket links to the first node are busy, mean over links";
     LINK_DATA_GBPS ["Gb/s", Domains, Node] "Bits of lines, without headers, over inter-socket links in the busier direction per second";
@@ -166,6 +168,7 @@ metrics! {
     T1_LLC_MISS_RATIO ["fraction", Memory, Tenant] "LLC miss ratio of the second tenant"
         alias(tenant_column::LLC_MISS_RATIO, 1);
     PREFETCH_RATE ["1/us", Memory, Domain] "Lines that the cores' prefetchers requested per microsecond, all cores";
+    PREFETCH_UTIL ["fraction", Domains, Domain] "Share of the prefetchers' requests (`core.prefetch.credits`) in use, of the fullest core";
     PREFETCH_OCC ["lines", Memory, Domain] "Outstanding prefetches of a core, mean over time and cores";
     C2M_GBS ["GB/s", Speed, Host] "Bytes of the lines that streaming applications completed (read or updated) per second"
         run(Tcp, 2) run(Host, 1) sweep(Tcp, 2) sweep(Host, 1) idle_at_zero();
@@ -204,6 +207,8 @@ metrics! {
         run(Packets, 2);
     CHA_WAIT_PEAK ["lines", Domains, Domain] "Largest number of writes that waited at the home agent for a full write queue" single();
     CHA_WAIT_CREDITS ["lines", Constants, Domain] "Number of writes that may wait at the home agent before it stops admitting requests";
+    CHA_WAIT_UTIL ["fraction", Domains, Domain] "Share of the home agent's entries for writes that wait (`caches.llc.write_buffer`) in use, of the fullest node";
+    LLC_MSHR_UTIL ["fraction", Domains, Domain] "Share of the LLC's miss status holding registers (`caches.llc.quirks.mshrs`) in use, of the fullest slice";
     RPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's read queue, mean over channels";
     WPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's write queue, mean over channels";
     RPQ_FULL_FRAC ["fraction", Domains, Domain] "Share of time that a read queue held memory.quirks.rpq_full_mark entries or more, mean over channels";
@@ -240,6 +245,16 @@ metrics! {
         run(Packets, 3) run(Host, 1) idle_at_zero();
     PCIE_DOWN_UTIL ["fraction", Nic, Port] "Share of time that PCIe links carry packets to devices, mean over ports"
         run(Packets, 4) run(Host, 2) idle_at_zero();
+    PCIE_BUSIEST_UTIL ["fraction", Nic, Port] "Share of time that the busiest PCIe link, of one port and one direction, carries packets";
+    PCIE_POSTED_UTIL ["fraction", Domains, Port] "Share of a PCIe port's posted credits (`pcie.posted_lines`) in use, of the fullest port";
+    PCIE_NON_POSTED_UTIL ["fraction", Domains, Port] "Share of a PCIe port's non-posted credits (`pcie.non_posted`) in use, of the fullest port";
+    PCIE_TAGS_UTIL ["fraction", Domains, Port] "Share of a device's PCIe tags (`tags`) in use, of the device that uses most of its tags";
+    NIC_ENGINE_UTIL ["fraction", Nic, Port] "Share of time that the receive engine of the integrated NIC moves packets";
+    NIC_RECEIVE_UTIL ["fraction", Nic, Port] "Share of the received packets that a NIC may have in flight to memory (`rings.receive_packets`), of the fullest NIC";
+    NIC_TRANSMIT_UTIL ["fraction", Nic, Port] "Share of the sent frames that a NIC may be reading from memory (`rings.quirks.transmit_packets`), of the fullest NIC";
+    WIRE_IN_UTIL ["fraction", Nic, Port] "Share of time that network links to the host carry packets, of the busiest link";
+    WIRE_OUT_UTIL ["fraction", Nic, Port] "Share of time that network links from the host carry packets, of the busiest link";
+    SSD_MEDIA_UTIL ["fraction", Nic, Port] "Share of time that an SSD's medium (`media_rate`) is busy, of the busiest SSD";
     IIO_PATH_UTIL ["fraction", Nic, Port] "Share of time that the path from an I/O controller to the home agent carries lines, of the busiest controller";
     PFC_PAUSE_FRACTION ["fraction", Nic, Port] "Share of time that priority flow control paused the peer of a RoCE NIC"
         run(Host, 3) idle_at_zero();

@@ -537,6 +537,11 @@ impl Senders {
         }
     }
 
+    /// Time between the restart and `now` in which the link to the receiver carried segments.
+    pub fn link_busy(&self, now: Time) -> Time {
+        self.link.busy_until(now)
+    }
+
     /// Mean round-trip time in ns, and the means over all flows of the congestion window (in segments) and of alpha.
     pub fn state(&self) -> (f64, f64, f64) {
         let n = self.flows.len().max(1).to_f64();

@@ -287,6 +287,13 @@ impl Generator {
         self.wire.as_ref().map_or(Time::ZERO, |w| w.there.free())
     }
 
+    /// Times between the restart and `now` in which the generator's packets occupied the wire to the host, and replies the
+    /// wire back where the NIC has no transmitter of its own.
+    pub fn wire_busy(&self, now: Time) -> Option<(Time, Option<Time>)> {
+        let w = self.wire.as_ref()?;
+        Some((w.there.busy_until(now), w.back.as_ref().map(|b| b.busy_until(now))))
+    }
+
     /// Lets the wire to the host take no packet before `busy`: another generator uses the same wire until then.
     pub fn wait_for_wire(&mut self, busy: Time) {
         if let Some(w) = &mut self.wire {
@@ -474,7 +481,11 @@ impl Generator {
     }
 
     /// Restarts the measurements for a new window.
-    pub fn restart(&mut self) {
+    pub fn restart(&mut self, now: Time) {
+        if let Some(w) = &mut self.wire {
+            w.there.restart(now);
+            w.back.iter_mut().for_each(|b| b.restart(now));
+        }
         self.rtt = Rtt::new();
         self.offered_bytes = 0;
         if let Some(r) = &mut self.recorder {

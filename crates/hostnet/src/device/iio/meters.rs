@@ -5,7 +5,7 @@ use super::Iio;
 use crate::device::endpoint::Endpoint;
 use crate::device::pcie::{NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, DomainReading};
-use crate::flow::Link;
+use crate::flow::{Credits, Link};
 use crate::kernel::{Int, Time};
 
 impl Iio {
@@ -72,6 +72,22 @@ impl Iio {
         let span = (now - self.since).0.max(1).to_f64() * self.ports.len().max(1).to_f64();
         let sum = |f: fn(&IioPort) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
         (sum(|p| &p.up), sum(|p| &p.down))
+    }
+
+    /// Share of time in which the busiest link, of one port and one direction, carried packets.
+    pub fn busiest_link(&self, now: Time) -> Option<f64> {
+        let span = (now - self.since).0.max(1).to_f64();
+        let busy = self.ports.iter().flat_map(|p| [&p.up, &p.down]).map(|link| link.busy_until(now).0).max();
+        busy.map(|ps| ps.to_f64() / span)
+    }
+
+    /// Shares of the posted credits, the non-posted credits and the tags in use, each of the port that has the most in use.
+    pub fn credits_in_use(&self, now: Time) -> [Option<f64>; 3] {
+        let fullest = |f: fn(&IioPort) -> &Credits| {
+            let share = |c: &Credits| c.read(now).occupancy / f64::from(c.credits().max(1));
+            self.ports.iter().map(|p| share(f(p))).reduce(f64::max)
+        };
+        [fullest(|p| p.up.credits(POSTED)), fullest(|p| p.up.credits(NON_POSTED)), fullest(|p| &p.tags)]
     }
 
     /// Share of time in which the busiest controller's path to the home agent carried lines.

@@ -19,6 +19,23 @@ pub(super) struct Integrated {
     writing: VecDeque<PacketId>,
     rx_free_at: Time,
     rx_scheduled: bool,
+    /// Time since the restart for which the engine was occupied by packets that it has finished, up to `rx_free_at`.
+    busy: Time,
+    /// Start of the window, or of the engine's present packet if that is later.
+    since: Time,
+}
+
+impl Integrated {
+    /// Starts a new window.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.busy = self.rx_free_at.saturating_sub(now);
+        self.since = now;
+    }
+
+    /// Time between the restart and `now` in which the engine was occupied by the packets that it has finished.
+    pub(super) fn busy_until(&self, now: Time) -> Time {
+        self.busy.saturating_sub(self.rx_free_at.saturating_sub(now))
+    }
 }
 
 /// The packet that a transaction of the NIC moves lines of.
@@ -59,6 +76,8 @@ impl Nic {
             self.engine().rx_scheduled = false;
             return;
         };
+        let e = self.engine();
+        e.since = e.since.max(now);
         let p = self.packets.get_mut(id);
         p.began = now;
         let line_by_line = mem.has_mshrs();
@@ -129,6 +148,7 @@ impl Nic {
     fn follow(&mut self, cal: &mut impl DevicePosts, end: Time) {
         let e = self.engine();
         e.rx.pop_front();
+        e.busy += end.saturating_sub(e.since);
         e.rx_free_at = end;
         e.rx_scheduled = !e.rx.is_empty();
         if let Some(&next) = e.rx.front() {

@@ -604,9 +604,34 @@ impl Nic {
             q.transmit.iter_mut().for_each(|t| t.buffers.restart(now));
         }
         match &mut self.attachment {
-            Attachment::Integrated(_) => {}
+            Attachment::Integrated(i) => i.restart(now),
             Attachment::Pcie(p) => p.restart(now),
             Attachment::Ringed(r) => r.restart(now),
+        }
+    }
+
+    /// Time between the restart and `now` in which the receive engine of an integrated NIC moved packets.
+    pub fn engine_busy(&self, now: Time) -> Option<Time> {
+        match &self.attachment {
+            Attachment::Integrated(i) => Some(i.busy_until(now)),
+            _ => None,
+        }
+    }
+
+    /// Shares of the packets that a NIC with descriptor rings may have in flight, received and sent, that are in flight.
+    pub fn in_flight(&self, now: Time) -> Option<[f64; 2]> {
+        match &self.attachment {
+            Attachment::Ringed(r) => Some(r.in_flight(now)),
+            _ => None,
+        }
+    }
+
+    /// Time between the restart and `now` in which the NIC's own transmitter sent frames.
+    pub fn wire_busy(&self, now: Time) -> Option<Time> {
+        match &self.attachment {
+            Attachment::Integrated(_) => None,
+            Attachment::Pcie(p) => Some(p.wire_busy(now)),
+            Attachment::Ringed(r) => Some(r.wire_busy(now)),
         }
     }
 

@@ -75,6 +75,11 @@ impl Pcie {
         self.wire.restart(now);
     }
 
+    /// Time between the restart and `now` in which the wire carried frames.
+    pub fn wire_busy(&self, now: Time) -> Time {
+        self.wire.busy_until(now)
+    }
+
     /// Checks that an idle NIC's receive buffer is empty.
     ///
     /// # Errors

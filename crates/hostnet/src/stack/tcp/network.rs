@@ -113,6 +113,11 @@ impl Network {
         (copied(threads, self.place.tenant) - self.before.1) * self.payload
     }
 
+    /// Time between the restart and `now` in which the link to the receiver carried segments.
+    pub fn link_busy(&self, now: Time) -> Time {
+        self.senders.link_busy(now)
+    }
+
     /// Senders of the connections.
     pub fn senders(&mut self) -> &mut Senders {
         &mut self.senders

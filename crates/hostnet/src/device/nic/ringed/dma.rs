@@ -1,7 +1,7 @@
 //! DMA of a NIC with descriptor rings in memory: the NIC writes packets and used descriptors to memory, and reads
 //! frames and new descriptors from memory.
 
-use super::{Attachment, Completion, Extent, MovingWork, Nic, RingWork, GAP};
+use super::{Attachment, Completion, Extent, MovingWork, Nic, RingWork, GAP, RECEIVE, TRANSMIT};
 use crate::device::endpoint::{Offer, Piece};
 use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use crate::kernel::{Int, PacketId, QueueId, Time};
@@ -28,7 +28,7 @@ impl Nic {
             }
             RingTask::Fetch(_) | RingTask::WriteBack(_) => r.begin(queue, task),
             ended => {
-                r.end(queue, ended, n);
+                r.end(queue, ended, n, now);
                 r.look(cal, queue, now);
             }
         }
@@ -79,6 +79,7 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
         r.fifo.pop_front();
         r.receiving += 1;
+        r.in_flight[RECEIVE].force(now);
         r.meter.frame_bytes += u64::from(p.rx_bytes);
         let lines = u32::from(p.lines);
         let frame = Extent { what: RingWork::Packet(id), line: p.line, lines, bytes: p.rx_bytes };
@@ -143,6 +144,7 @@ impl Nic {
             let requests = r.requests(work.lines);
             r.pairs[queue].requests += requests;
             r.reading += 1;
+            r.in_flight[TRANSMIT].force(now);
             r.meter.frames_read += 1;
             r.meter.frame_bytes += u64::from(work.bytes);
             r.turn = if at + 1 == of { 0 } else { at + 1 };

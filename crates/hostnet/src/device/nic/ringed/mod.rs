@@ -20,7 +20,7 @@ use super::rings::{DescriptorRing, RingLayout, RingMemory, RingsSpec, WriteBack}
 use super::{Attachment, Completion, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::device::{DeviceEvent, DevicePosts, RingSide, RingTask};
-use crate::flow::{Credits, Link};
+use crate::flow::{Credits, Domain, Link};
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::{Tag, LINE, LINE_U32};
@@ -184,6 +184,10 @@ impl RingMeter {
     }
 }
 
+/// Places in `Ringed::in_flight`.
+const RECEIVE: usize = 0;
+const TRANSMIT: usize = 1;
+
 #[derive(Clone)]
 pub(super) struct Ringed {
     port: PortId,
@@ -197,6 +201,8 @@ pub(super) struct Ringed {
     receiving: u32,
     /// Number of frames whose payload is being read.
     reading: u32,
+    /// Meters of `receiving` and `reading`, which know when a packet's place becomes free but not when it was taken.
+    in_flight: [Domain; 2],
     /// With one packet at a time: time at which the next DMA may begin, by side, where no packet was waiting for it.
     ready: [Time; 2],
     write: Option<MovingWork>,
@@ -225,6 +231,20 @@ impl Ringed {
         self.wire.restart(now);
         self.room.restart(now);
         self.meter.restart(now);
+        self.in_flight.iter_mut().for_each(|d| d.restart(now));
+    }
+
+    /// Shares of the packets that may be in flight, received and sent, that are in flight.
+    pub fn in_flight(&self, now: Time) -> [f64; 2] {
+        [RECEIVE, TRANSMIT].map(|side| {
+            let r = self.in_flight[side].read(now);
+            r.occupancy / f64::from(r.credits)
+        })
+    }
+
+    /// Time between the restart and `now` in which the wire carried frames.
+    pub fn wire_busy(&self, now: Time) -> Time {
+        self.wire.busy_until(now)
     }
 
     pub fn has_landed(&self) -> bool {
@@ -343,7 +363,7 @@ impl Ringed {
         if delay.0 > 0 {
             cal.post(now + delay.into(), DeviceEvent::Ring { port: self.port, queue, task, n: n.to_u16() });
         } else {
-            self.end(queue, task, n);
+            self.end(queue, task, n, now);
         }
     }
 
@@ -367,15 +387,21 @@ impl Ringed {
         self.after(cal, queue, RingTask::Next(side), 1, after, now);
     }
 
-    fn end(&mut self, queue: QueueId, task: RingTask, n: u32) {
+    fn end(&mut self, queue: QueueId, task: RingTask, n: u32, now: Time) {
         match task {
             RingTask::Recycled(side) => {
                 let ring = self.pairs[queue].ring(side);
                 ring.recycled += u64::from(n);
                 ring.writing = false;
             }
-            RingTask::Next(RingSide::Receive) => self.receiving -= 1,
-            RingTask::Next(RingSide::Transmit) => self.reading -= 1,
+            RingTask::Next(RingSide::Receive) => {
+                self.receiving -= 1;
+                self.in_flight[RECEIVE].give(now, now);
+            }
+            RingTask::Next(RingSide::Transmit) => {
+                self.reading -= 1;
+                self.in_flight[TRANSMIT].give(now, now);
+            }
             RingTask::Requests => self.pairs[queue].requests -= n,
             _ => unreachable!("nothing that ends"),
         }
@@ -486,6 +512,7 @@ impl Nic {
             pairs: memory.iter().map(pair).collect(),
             fifo: VecDeque::with_capacity(1024),
             receiving: 0,
+            in_flight: [spec.receive_packets, spec.quirks.transmit_packets].map(Domain::new),
             reading: 0,
             ready: [Time::ZERO; 2],
             write: None,
