@@ -131,9 +131,7 @@ class Measured:
             if BATCH % p["chases"] == 0
         ]
         found += [
-            Point(
-                Setting("loaded", 1, p["threads"], p["stores"], p["pause_cycles"]), figure(p["ns"]), figure(p["gbs"])
-            )
+            Point(Setting("loaded", 1, p["threads"], p["stores"], p["pause_cycles"]), figure(p["ns"]), figure(p["gbs"]))
             for p in self.data["loaded"]
         ]
         found += [

@@ -32,6 +32,14 @@ FIGURES = {"ns": ("ns", "time of a load"), "gbs": ("GB/s", "memory traffic")}
 ORDERS = {"sequential": "", "random": "random ", "non_temporal": "non-temporal "}
 
 
+#: Columns beside those of the mixture, with their units.
+UNITS = {
+    f"{start}{name}{end}": unit
+    for name, (unit, _) in FIGURES.items()
+    for start, end in (("", ""), ("their_", ""), ("their_", "_low"), ("their_", "_high"))
+} | {f"{name}_err_pct": "%" for name in FIGURES}
+
+
 def columns(s: Setting) -> dict[str, Any]:
     """Columns of a mixture; those of streams are empty without any."""
     beside = (s.order, 100 * s.stores) if s.threads else (None, None)
@@ -161,14 +169,7 @@ HERE = Study(
     "Mixtures on a machine of one's own, predicted by its calibrated platform",
     lambda quick: [],
     ("ns", "their_ns", "ns_err_pct", "gbs", "their_gbs", "gbs_err_pct"),
-    derived_units={
-        **{
-            f"{of}{name}{end}": unit
-            for name, (unit, _) in FIGURES.items()
-            for of, end in (("", ""), ("their_", ""), ("their_", "_low"), ("their_", "_high"))
-        },
-        **{f"{name}_err_pct": "%" for name in FIGURES},
-    },
+    derived_units=UNITS,
     axes=axes.AXES,
     # A window that a calibration has, too.
     precision=0.0,
