@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import polars as pl
@@ -10,7 +11,7 @@ from test_calibrate import made, stat
 
 import hostnet as hn
 from hostnet import HostnetError, calibrate, plots, studies
-from hostnet.calibrate import curves, fitting, machine, measured, mixtures
+from hostnet.calibrate import curves, fitting, machine, measured, mixtures, programs
 from hostnet.studies import real_here as here
 
 MIXTURE = {
@@ -23,6 +24,15 @@ MIXTURE = {
     "gbs": stat(20.0),
 }
 ALONE = {**MIXTURE, "chasers": 2, "chases": 4, "threads": 0, "order": "sequential", "stores": 0.0, "gbs": None}
+REDIS = {
+    "program": "redis-server",
+    "threads": 0,
+    "order": "sequential",
+    "stores": 0.0,
+    "ns": stat(2000.0),
+    "slowdown": stat(1.0),
+}
+BESIDE = {**REDIS, "threads": 1, "stores": 1.0, "ns": stat(2100.0), "slowdown": stat(1.05)}
 PAST = {**MIXTURE, "order": "non_temporal", "stores": 1.0}
 
 
@@ -58,7 +68,8 @@ def test_mixtures_are_read_as_settings_with_figures():
     assert one.setting == measured.Setting("mixture", 8, 2, 0.5, 0, "random", 1)
     assert (one.ns.median, one.gbs.median) == (12.5, 20.0) and two.gbs is None
     assert (two.setting.chasers, two.setting.chases, two.setting.threads) == (2, 4, 0)
-    (said,) = parsed(MIXTURE).said()
+    said, without = parsed(MIXTURE).said()
+    assert without.startswith("no real program was measured: that needs redis-server and two cores")
     assert said.startswith(
         "measured on 3 cores of Xeon of a test, load average 3.2: other work took a CPU in 12% of the"
     )
@@ -74,7 +85,7 @@ def test_mixtures_are_read_as_settings_with_figures():
         ),
         (MIXTURE, {"format": "mixtures 2"}, "format = mixtures 2, and this"),
         (MIXTURE, {"noise": None, "mixtures": []}, "mixtures is no list of at least one"),
-        ({"chases": 1}, {}, "mixtures.0 lacks one of chasers, chases, threads, order, stores, ns, gbs"),
+        ({"chases": 1}, {}, "mixtures.0 lacks one of chasers, chases, ns, gbs, threads, order, stores"),
         ({**MIXTURE, "chases": 12}, {}, "mixtures.0.chases = 12 is no divisor of 32"),
         ({**MIXTURE, "chasers": 0}, {}, "mixtures.0.chasers = 0 is no number of threads"),
         ({**MIXTURE, "threads": True}, {}, "mixtures.0.threads = True is no number of threads"),
@@ -82,6 +93,8 @@ def test_mixtures_are_read_as_settings_with_figures():
         ({**MIXTURE, "stores": 2}, {}, "mixtures.0.stores = 2 is not within 0 to 1"),
         ({**MIXTURE, "ns": stat(-1.0)}, {}, "mixtures.0.ns is no median above 0"),
         ({**MIXTURE, "gbs": None}, {}, "mixtures.0.gbs is no median above 0 with a spread, or null without streams"),
+        (MIXTURE, {"programs": [{**REDIS, "slowdown": None}]}, "programs.0.ns or .slowdown is no median above 0"),
+        (MIXTURE, {"programs": [{**REDIS, "threads": -1}]}, "programs.0.threads = -1 is no number of threads"),
         ({**ALONE, "gbs": stat(3.0)}, {}, "mixtures.0.gbs is no median above 0 with a spread, or null without streams"),
     ],
 )
@@ -182,6 +195,50 @@ def test_mistakes_end_in_a_sentence_before_anything_runs(platform, cli, words, s
     assert not done.stdout
 
 
+def test_a_real_program_is_compared_by_its_slowdown(platform, cli, tmp_path):
+    path = tmp_path / "mixtures.json"
+    path.write_text(file_of(MIXTURE, programs=[REDIS, BESIDE]))
+    study = studies.on(studies.get("real", "here"), str(platform), path)
+    *_, alone, beside = study.points(False)
+    assert alone.columns == {"program": "redis-server", "streams": 0, "order": None, "store_pct": None}
+    spec = json.loads(hn.Scenario.load(beside.base).with_(beside.changes).resolve())
+    assert [t["app"]["kind"] for t in spec["tenant"]] == ["redis", "stream"]
+    # As many keys, bytes and GETs as the client sends.
+    assert {k: spec["tenant"][0]["app"][k] for k in ("keys", "value", "pipeline")} == {
+        "keys": 1_000_000, "value": "1 KiB", "pipeline": 32
+    }  # fmt: skip
+    out = tmp_path / "out"
+    done = cli("study", "real", "here", "--platform", platform, "--measured", path, "-o", out, check=0)
+    load, one, two = pl.read_csv(out / "real_here.csv").to_dicts()
+    assert load["slowdown"] is None and (one["slowdown"], one["their_slowdown"]) == (1.0, 1.0)
+    assert one["ns"] == pytest.approx(1e3 / one["tenant.redis.throughput_mops"])
+    assert two["slowdown"] == pytest.approx(two["ns"] / one["ns"]) and two["their_slowdown"] == 1.05
+    assert two["slowdown_err_pct"] == pytest.approx(100 * (two["slowdown"] / 1.05 - 1))
+    # The mixture's errors alone are those of the median.
+    assert "both: median error" in done.stdout and "of 2 within 15 %; the aim" in done.stdout
+    assert f"a GET alone {one['ns']:.0f} ns, measured 2000 ns" in done.stdout
+
+
+def test_redis_answers_with_values_of_the_size_that_the_client_expects(monkeypatch):
+    if not programs.settings():
+        pytest.skip("needs redis-server and two cores")
+    monkeypatch.setattr(programs, "KEYS", 20_000)
+    found = programs.measure(sorted(os.sched_getaffinity(0)), quick=True)
+    before = os.sched_getaffinity(0)
+    assert [f["threads"] for f in found] == [0, 1, 1, 1] and found[0]["slowdown"]["median"] == 1.0
+    # A GET takes hundreds of instructions at least, and no millisecond.
+    assert all(100 < f["ns"]["median"] < 1e6 for f in found), found
+    assert os.sched_getaffinity(0) == before and len(before) > 1
+
+
+def test_a_server_that_does_not_begin_is_named(monkeypatch):
+    monkeypatch.setattr(programs, "PROGRAM", "false")
+    before = os.sched_getaffinity(0)
+    with pytest.raises(HostnetError, match="^false: does not answer at its socket"):
+        programs.measure([0, 1], quick=True)
+    assert os.sched_getaffinity(0) == before
+
+
 def test_patterns_leave_out_the_study_that_needs_a_file():
     every = [s.figure for s in studies.matching("real", "all")]
     assert "memory" in every and "here" not in every
@@ -193,7 +250,7 @@ def test_the_plot_has_each_kind_of_streams_and_the_band_of_the_aim():
     one = {"chasers": 1, "chases": 8, "streams": 2, "order": "random", "store_pct": 50.0}
     two = {**one, "streams": 0, "order": None, "store_pct": None}
     rows = [
-        {**r, "ns": 11.0, "their_ns": 10.0, "their_ns_low": 9.5, "their_ns_high": 10.5, "gbs": g, "their_gbs": g and 22.0,
+        {**r, "ns": 11.0, "their_ns": 10.0, "their_ns_low": 9.5, "their_ns_high": 10.5, "gbs": g, "program": None, "their_gbs": g and 22.0,
          "their_gbs_low": g, "their_gbs_high": g and 23.0}
         for r, g in ((one, 20.0), (two, None))
     ]  # fmt: skip
@@ -206,7 +263,8 @@ def test_the_plot_has_each_kind_of_streams_and_the_band_of_the_aim():
     assert not math.isnan(times.get_xlim()[0])
 
 
-def test_a_short_measurement_of_this_machine_has_every_planned_mixture():
+def test_a_short_measurement_of_this_machine_has_every_planned_mixture(monkeypatch):
+    monkeypatch.setattr(programs, "settings", list)
     planned = mixtures.planned(True)
     if not planned:
         pytest.skip("a mixture needs two cores")

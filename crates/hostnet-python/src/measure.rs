@@ -4,6 +4,7 @@ use hostnet_measure::Options;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde::Serialize;
+use std::time::Duration;
 
 // As in the crate's root: the package's own class of errors.
 pyo3::import_exception!(hostnet.errors, HostnetError);
@@ -25,6 +26,15 @@ pub fn measure_mixtures(py: Python<'_>, quick: bool, on_progress: Py<PyAny>) -> 
 #[pyfunction]
 pub fn planned_mixtures(quick: bool) -> PyResult<String> {
     json(&hostnet_measure::planned_mixtures(&Options { quick }).map_err(HostnetError::new_err)?)
+}
+
+/// Streams through memory on a CPU for some seconds, and returns the traffic in GB/s as JSON. `order` is one of those of a
+/// mixture.
+#[pyfunction]
+pub fn stream_for(py: Python<'_>, cpu: u32, order: &str, stores: f64, seconds: f64) -> PyResult<String> {
+    let order = serde_json::from_value(order.into()).map_err(|e| HostnetError::new_err(e.to_string()))?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|e| HostnetError::new_err(e.to_string()))?;
+    json(&py.detach(|| hostnet_measure::stream_for(cpu, order, stores, time)).map_err(HostnetError::new_err)?)
 }
 
 /// JSON of what a function measures that tells its progress.

@@ -43,7 +43,7 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -
     #[cfg(target_os = "linux")]
     return experiments::run(options, progress);
     #[cfg(not(target_os = "linux"))]
-    return elsewhere(options, progress);
+    return elsewhere((options, progress));
 }
 
 /// Measures chases beside streams and beside each other, of which a calibration sees nothing.
@@ -54,7 +54,7 @@ pub fn measure_mixtures(options: &Options, progress: &mut dyn FnMut(&str, f64) -
     #[cfg(target_os = "linux")]
     return mixtures::run(options, progress);
     #[cfg(not(target_os = "linux"))]
-    return elsewhere(options, progress);
+    return elsewhere((options, progress));
 }
 
 /// Mixtures that [`measure_mixtures`] would measure here.
@@ -65,11 +65,27 @@ pub fn planned_mixtures(options: &Options) -> Result<Vec<Mixture>, String> {
     #[cfg(target_os = "linux")]
     return Ok(mixtures::planned(options));
     #[cfg(not(target_os = "linux"))]
-    return elsewhere(options, &mut |_, _| true);
+    return elsewhere(options);
+}
+
+/// Streams through memory on a CPU for a time, beside whatever runs on the others, and returns the traffic in 10^9 B/s.
+///
+/// # Errors
+/// As [`measure`], and for a CPU to which no thread can move.
+pub fn stream_for(
+    cpu: u32,
+    order: BandwidthOrder,
+    stores: f64,
+    time: std::time::Duration,
+) -> Result<Statistic, String> {
+    #[cfg(target_os = "linux")]
+    return mixtures::stream_for(cpu, order, stores, time);
+    #[cfg(not(target_os = "linux"))]
+    return elsewhere((cpu, order, stores, time));
 }
 
 /// Only Linux tells what the measurements need.
 #[cfg(not(target_os = "linux"))]
-fn elsewhere<T>(_: &Options, _: &mut dyn FnMut(&str, f64) -> bool) -> Result<T, String> {
+fn elsewhere<A, T>(_: A) -> Result<T, String> {
     Err("machines can be measured on Linux only.".into())
 }

@@ -3,8 +3,9 @@
 
 use crate::chain::{link, starts};
 use crate::experiments::{chase_from, Lab, BY};
-use crate::measured::{BandwidthOrder, Mixture, MixtureFigures, Mixtures, MIXTURES};
+use crate::measured::{BandwidthOrder, Mixture, MixtureFigures, Mixtures, Statistic, MIXTURES};
 use crate::sys::{self, PAST_CACHES};
+use crate::team::{run as together, Effort, MOST_TURNS};
 use crate::{machine, Options};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,6 +45,18 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool
         cpus: lab.cpus,
         mixtures: found,
     })
+}
+
+/// Streams on a CPU for a time, and returns the memory traffic in 10^9 B/s.
+pub(crate) fn stream_for(cpu: u32, order: BandwidthOrder, stores: f64, time: Duration) -> Result<Statistic, String> {
+    let mut goes_on = |_: &str, _: f64| true;
+    let mut lab = Lab::new(&Options { quick: false }, &mut goes_on)?;
+    lab.cpus = vec![cpu];
+    let arena = lab.buffer(lab.stream_bytes(), false)?;
+    // As many repetitions as a point has at most.
+    let effort = Effort { window: time / MOST_TURNS as u32, repetitions: MOST_TURNS, most: time };
+    let (rates, _) = together(&lab.cpus, lab.streams(&arena, 1, order, stores, 0), effort)?;
+    Ok(rates.figure(|r| r[0]))
 }
 
 /// Mixtures that would be measured on the CPUs that this process may use.

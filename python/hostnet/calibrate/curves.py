@@ -54,7 +54,7 @@ def _file(platform: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _override(platform: Mapping[str, Any], s: Setting) -> dict[str, Any]:
-    """What the curves change of a platform: as many cores as the setting needs, the measured program's accesses, the small
+    """Changes of a platform for its curves: as many cores as the setting needs, the measured program's accesses, the small
     LLC."""
     llc: dict[str, Any] = {
         "size": f"{_SETS * _WAYS * _SLICES * 64 // 1024} KiB",

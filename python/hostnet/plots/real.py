@@ -130,7 +130,7 @@ def _here(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     from ..studies.real_here import FIGURES, NEAR, kind
 
     fig = new_figure(9.5, 4.6)
-    rows = [r for r in frame.to_dicts() if r["ns"] is not None]
+    rows = [r for r in frame.to_dicts() if r["ns"] is not None and r.get("program") is None]
     kinds = list(dict.fromkeys(kind(r) for r in rows))
     for ax, (name, (unit, title)) in zip(fig.subplots(1, len(FIGURES)), FIGURES.items()):
         known = [r for r in rows if r[name] is not None and r[f"their_{name}"] is not None]

@@ -1,4 +1,5 @@
-"""Mixtures of chases and streams on the user's own machine, predicted by the platform that `hostnet calibrate` made of it.
+"""Mixtures of chases and streams, and Redis beside streams, on the user's own machine: predicted by the platform that
+`hostnet calibrate` made of it.
 
 No value of such a platform follows from a mixture. Each mixture is simulated first. Then the machine is measured, or a file
 is read that `hostnet-measure --mixtures` wrote on it.
@@ -14,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..calibrate import curves, mixtures
+from ..calibrate import curves, mixtures, programs
 from ..calibrate.drift import calibrated
 from ..calibrate.machine import COMMAND
 from ..calibrate.measured import Figure, Setting
@@ -29,32 +30,33 @@ NEAR = 0.15
 PAST_CACHES = "streams that store past the caches"
 #: Figures of a mixture with their units and names.
 FIGURES = {"ns": ("ns", "time of a load"), "gbs": ("GB/s", "memory traffic")}
+#: The same, with the ratio of a real program's time of a request to that without streams.
+_EVERY = {**{name: unit for name, (unit, _) in FIGURES.items()}, "slowdown": ""}
 ORDERS = {"sequential": "", "random": "random ", "non_temporal": "non-temporal "}
 
 
 #: Columns beside those of the mixture, with their units.
 UNITS = {
     f"{start}{name}{end}": unit
-    for name, (unit, _) in FIGURES.items()
+    for name, unit in _EVERY.items()
     for start, end in (("", ""), ("their_", ""), ("their_", "_low"), ("their_", "_high"))
-} | {f"{name}_err_pct": "%" for name in FIGURES}
+} | {f"{name}_err_pct": "%" for name in _EVERY}
 
 
 def columns(s: Setting) -> dict[str, Any]:
-    """Columns of a mixture; those of streams are empty without any."""
+    """Columns of a mixture or a program; those of streams are empty without any."""
     beside = (s.order, 100 * s.stores) if s.threads else (None, None)
-    return {
-        "chasers": s.chasers,
-        "chases": s.chases,
-        "streams": s.threads,
-        "order": beside[0],
-        "store_pct": beside[1],
-    }
+    what: dict[str, Any] = {"chasers": s.chasers, "chases": s.chases}
+    if s.curve == programs.CURVE:
+        what = {"program": programs.PROGRAM}
+    return {**what, "streams": s.threads, "order": beside[0], "store_pct": beside[1]}
 
 
 def setting(row: Mapping[str, Any]) -> Setting:
-    """The mixture of a row."""
+    """The mixture or the program of a row."""
     stores, order = (row["store_pct"] or 0.0) / 100, row["order"] or "sequential"
+    if row.get("program") is not None:
+        return Setting(programs.CURVE, 0, row["streams"], stores, 0, order)
     return Setting("mixture", row["chases"], row["streams"], stores, 0, order, row["chasers"])
 
 
@@ -85,7 +87,10 @@ class Comparison:
     def grid(self, quick: bool) -> list[Point]:
         """The mixtures of the file, or those that would be measured here."""
         self._quick = quick
-        settings = mixtures.planned(quick) if self._file is None else [p.setting for p in self._file.points()]
+        if self._file is None:
+            settings = [*mixtures.planned(quick), *programs.settings()]
+        else:
+            settings = [p.setting for p in self._file.points()] + [p.setting for p in self._file.programs()]
         if not settings:
             raise HostnetError("real here: a mixture needs two cores, and this process may use one.")
         return [self._point(s) for s in settings]
@@ -93,10 +98,13 @@ class Comparison:
     def _point(self, s: Setting) -> Point:
         if s.order == "non_temporal":
             return Point(BASE, columns(s), {}, needs=PAST_CACHES)
-        return Point(BASE, columns(s), curves.scenario(self.path, self.platform, s))
+        made = programs.scenario if s.curve == programs.CURVE else curves.scenario
+        return Point(BASE, columns(s), made(self.path, self.platform, s))
 
     def predicted(self, row: Mapping[str, Any]) -> curves.Simulated:
         """Simulated figures of a row."""
+        if row.get("program") is not None:
+            return curves.Simulated(1e3 / row["tenant.redis.throughput_mops"], None)
         executed = {name: row.get(f"tenant.{name}.instructions") or 0 for name in ("chase", "streams")}
         return curves.figures(executed, row["measure_us"], setting(row), self.platform)
 
@@ -107,21 +115,36 @@ class Comparison:
 
     def beside(self, rows: Rows) -> Sequence[Mapping[str, float | None]]:
         """Measured figures of each row with their spread, and the errors of the simulated ones."""
-        known = {p.setting: {"ns": p.ns, "gbs": p.gbs} for p in self.measured.points()}
-        return [
-            {k: v for name in FIGURES for k, v in _compared(name, r[name], known[setting(r)][name]).items()}
-            for r in rows
-        ]
+        known: dict[Setting, dict[str, Figure]] = {
+            p.setting: {k: v for k, v in (("ns", p.ns), ("gbs", p.gbs)) if v is not None}
+            for p in self.measured.points()
+        }
+        known |= {p.setting: {"ns": p.ns, "slowdown": p.slowdown} for p in self.measured.programs()}
+        alone = next((r["ns"] for r in rows if r.get("program") is not None and not r["streams"]), None)
+        found = []
+        for r in rows:
+            slowdown = None if r.get("program") is None or not alone else r["ns"] / alone
+            compared: dict[str, float | None] = {"slowdown": slowdown}
+            for name, ours in (("ns", r["ns"]), ("gbs", r["gbs"]), ("slowdown", slowdown)):
+                compared |= _compared(name, ours, known[setting(r)].get(name))
+            found.append(compared)
+        return found
 
     def sentences(self, rows: Rows) -> Iterator[str]:
         """Median errors, and how quiet the machine was."""
         every = []
         for name, (_, title) in FIGURES.items():
-            errors = [abs(r[f"{name}_err_pct"]) for r in rows if r[f"{name}_err_pct"] is not None]
+            errors = [_error(name, r) for r in rows if r.get("program") is None and r[f"{name}_err_pct"] is not None]
             every += errors
             if errors:
                 yield f"{title}: {_median(errors)}"
         yield f"both: {_median(every)}; the aim is {100 * NEAR:.0f} %"
+        real = [r for r in rows if r.get("program") is not None]
+        if real:
+            yield (
+                f"{programs.PROGRAM}: CPU time of a GET alone {real[0]['ns']:.0f} ns, measured {real[0]['their_ns']:.0f} ns; "
+                f"slowdown by streams: {_median([_error('slowdown', r) for r in real if r['streams']])}"
+            )
         yield from self.measured.said()
 
     def files(self) -> Mapping[str, str]:
@@ -139,6 +162,10 @@ def _compared(name: str, ours: float | None, theirs: Figure | None) -> dict[str,
         f"their_{name}_high": theirs.high,
         f"{name}_err_pct": error,
     }
+
+
+def _error(name: str, row: Mapping[str, Any]) -> float:
+    return abs(float(row[f"{name}_err_pct"]))
 
 
 def _median(errors: Sequence[float]) -> str:
@@ -168,7 +195,7 @@ HERE = Study(
     "here",
     "Mixtures on a machine of one's own, predicted by its calibrated platform",
     lambda quick: [],
-    ("ns", "their_ns", "ns_err_pct", "gbs", "their_gbs", "gbs_err_pct"),
+    tuple(f"{start}{name}{end}" for name in _EVERY for start, end in (("", ""), ("their_", ""), ("", "_err_pct"))),
     derived_units=UNITS,
     axes=axes.AXES,
     # A window that a calibration has, too.
