@@ -42,6 +42,9 @@ UNITS = {
     for start, end in (("", ""), ("their_", ""), ("their_", "_low"), ("their_", "_high"))
 } | {f"{name}_err_pct": "%" for name in _EVERY}
 
+#: The columns that come first: simulated, measured, error.
+SHOWN = tuple(f"{start}{name}{end}" for name in _EVERY for start, end in (("", ""), ("their_", ""), ("", "_err_pct")))
+
 
 def columns(s: Setting) -> dict[str, Any]:
     """Columns of a mixture or a program; those of streams are empty without any."""
@@ -195,7 +198,7 @@ HERE = Study(
     "here",
     "Mixtures on a machine of one's own, predicted by its calibrated platform",
     lambda quick: [],
-    tuple(f"{start}{name}{end}" for name in _EVERY for start, end in (("", ""), ("their_", ""), ("", "_err_pct"))),
+    (*SHOWN, *(name for name in UNITS if name not in SHOWN)),
     derived_units=UNITS,
     axes=axes.AXES,
     # A window that a calibration has, too.
