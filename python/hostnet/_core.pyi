@@ -12,10 +12,12 @@ __all__ = [
     "hardware",
     "hint",
     "measure",
+    "measure_mixtures",
     "memory_trace_formats",
     "metrics",
     "parts",
     "pcie_bandwidth",
+    "planned_mixtures",
     "predict",
     "record",
     "recording",
@@ -23,6 +25,7 @@ __all__ = [
     "resolve",
     "run",
     "schema",
+    "stream_for",
     "student",
     "trace",
     "trace_memory",
@@ -108,5 +111,8 @@ def hardware() -> str: ...
 def formula(question: str) -> str: ...
 def predict(setting: str) -> str: ...
 def measure(quick: bool, on_progress: Callable[[str, float], object]) -> str: ...
+def measure_mixtures(quick: bool, on_progress: Callable[[str, float], object]) -> str: ...
+def planned_mixtures(quick: bool) -> str: ...
+def stream_for(cpu: int, order: str, stores: float, seconds: float) -> str: ...
 def record(asked: str, path: str | PathLike[str], on_progress: Callable[[int, int], str]) -> int: ...
 def recording(path: str | PathLike[str]) -> str: ...

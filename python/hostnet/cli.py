@@ -339,6 +339,12 @@ def study(
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     platform: Platform = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            "--measured", metavar="FILE", help="Mixtures of `hostnet-measure --mixtures` for real here, not new ones."
+        ),
+    ] = None,
     out: Out = None,
     jobs: Jobs = None,
     cluster: Cluster = None,
@@ -363,8 +369,8 @@ def study(
     studies.check((s for s in chosen if s.file), quick=quick)
     with _workers(jobs, cluster) as workers:
         for s in chosen:
-            folder = s.table if platform is None else f"{s.table}-{platform}"
-            s = s if platform is None else studies.on(s, platform)
+            folder = s.table if platform is None else f"{s.table}-{Path(platform).stem}"
+            s = studies.on(s, platform, measured)
             where = (out or Path("results")) / folder if several or out is None else out
             done = studies.run(
                 s,
@@ -376,6 +382,8 @@ def study(
                 precision=_share(precision),
             )
             show.rows(done.frame, list(done.columns[0]), done.shown.metrics, title=s.title, units=done.headings())
+            for sentence in done.sentences():
+                typer.echo(sentence)
             typer.echo(
                 f"{s.system} {s.figure}: {len(done.points)} points, "
                 f"{sum(r.cached for r in done.results)} from the cache; files in {where}/"

@@ -12,7 +12,7 @@ from hostnet.cache import Cache
 from hostnet.errors import HostnetError
 from hostnet.results import Result
 from hostnet.specs import Scenario
-from hostnet.studies import gem5net, hostnetwork, sweeper
+from hostnet.studies import gem5net, hostnetwork, pages, sweeper
 from hostnet.studies.axes import AXES
 
 # Points per experiment, counted from the `variables` of the specification's experiments.
@@ -389,7 +389,7 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
     assert "8 of 8 near" in real.page(rows(hits=-9.5, share=1.09))
 
     out = tmp_path / "page.md"
-    out.write_text("Earlier.\n\n" + real.CAUSES + "\nBecause.\n", encoding="utf-8")
+    out.write_text("Earlier.\n\n" + pages.CAUSES + "\nBecause.\n", encoding="utf-8")
     table = tmp_path / "t.csv"
     table.write_text(
         "\n".join(",".join(map(str, r)) for r in ([*rows()[0]], *(r.values() for r in rows()))), encoding="utf-8"

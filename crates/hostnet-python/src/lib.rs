@@ -207,6 +207,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(request_trace::trace_memory, m)?)?;
     m.add_function(wrap_pyfunction!(request_trace::memory_trace_formats, m)?)?;
     m.add_function(wrap_pyfunction!(measure::measure, m)?)?;
+    m.add_function(wrap_pyfunction!(measure::measure_mixtures, m)?)?;
+    m.add_function(wrap_pyfunction!(measure::planned_mixtures, m)?)?;
+    m.add_function(wrap_pyfunction!(measure::stream_for, m)?)?;
     m.add_function(wrap_pyfunction!(record::record, m)?)?;
     m.add_function(wrap_pyfunction!(record::recording, m)?)
 }

@@ -1,4 +1,4 @@
-//! The experiments, in the order in which they are measured.
+//! The experiments that a calibration follows from, in the order in which they are measured.
 
 use crate::chain::{link, starts};
 use crate::kernels::{follow_many, multiply, Stream, CHASES, MULTIPLY_CYCLES};
@@ -24,16 +24,12 @@ const MOST_BYTES: u64 = 4096 * MIB;
 /// Lines that are passed from core to core: they fit an L1.
 const PASSED_LINES: usize = 256;
 
+/// Name and version of this program.
+pub(crate) const BY: &str = concat!("hostnet-measure ", env!("CARGO_PKG_VERSION"));
+
 /// Measures everything.
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -> Result<Measured, String> {
-    let began = Instant::now();
-    let machine = machine::read(Path::new("/"));
-    let cpus = machine.first_threads(&sys::allowed());
-    if cpus.is_empty() {
-        return Err("no CPU of this machine may be used; look at `taskset -p $$`.".into());
-    }
-    let before = jiffies();
-    let mut lab = Lab { quick: options.quick, cpus, machine, progress, disturbed: 0, turns: 0, priority: true };
+    let mut lab = Lab::new(options, progress)?;
     let clock_ghz = lab.clock()?;
     let chase = lab.buffer(lab.chase_bytes(), false)?;
     let latency = lab.latency(&chase)?;
@@ -45,22 +41,14 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool
     drop(chase);
     let bandwidth = lab.bandwidth(&arena)?;
     let transfer = lab.transfer()?;
-    let (busy, stolen) = jiffies();
-    let spent = (busy - before.0).max(1.0);
-    let noise = Noise {
-        steal: (stolen - before.1) / spent,
-        load: load(),
-        disturbed: lab.disturbed as f64 / lab.turns.max(1) as f64,
-        priority: lab.priority,
-    };
     lab.tell("core to core", 1.0)?;
     Ok(Measured {
         format: FORMAT,
-        by: format!("hostnet-measure {}", env!("CARGO_PKG_VERSION")),
+        by: BY.into(),
         quick: options.quick,
-        seconds: began.elapsed().as_secs_f64(),
+        seconds: lab.began.elapsed().as_secs_f64(),
+        noise: lab.noise(),
         machine: lab.machine,
-        noise,
         cpus: lab.cpus,
         clock_ghz,
         latency,
@@ -85,23 +73,58 @@ fn load() -> f64 {
     text.split_whitespace().next().and_then(|v| v.parse().ok()).unwrap_or(0.0)
 }
 
-struct Lab<'a> {
+/// The machine while it is measured.
+pub(crate) struct Lab<'a> {
     quick: bool,
-    cpus: Vec<u32>,
-    machine: Machine,
+    pub(crate) began: Instant,
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) machine: Machine,
     progress: &'a mut dyn FnMut(&str, f64) -> bool,
+    /// Ticks of all CPUs, and of those that the hypervisor took, when it began.
+    before: (f64, f64),
     disturbed: u64,
     turns: u64,
     priority: bool,
 }
 
-impl Lab<'_> {
+impl<'a> Lab<'a> {
+    pub(crate) fn new(options: &Options, progress: &'a mut dyn FnMut(&str, f64) -> bool) -> Result<Lab<'a>, String> {
+        let machine = machine::read(Path::new("/"));
+        let cpus = machine.first_threads(&sys::allowed());
+        if cpus.is_empty() {
+            return Err("no CPU of this machine may be used; look at `taskset -p $$`.".into());
+        }
+        Ok(Lab {
+            quick: options.quick,
+            began: Instant::now(),
+            cpus,
+            machine,
+            progress,
+            before: jiffies(),
+            disturbed: 0,
+            turns: 0,
+            priority: true,
+        })
+    }
+
+    /// How quiet the machine has been since the beginning.
+    pub(crate) fn noise(&self) -> Noise {
+        let (busy, stolen) = jiffies();
+        let spent = (busy - self.before.0).max(1.0);
+        Noise {
+            steal: (stolen - self.before.1) / spent,
+            load: load(),
+            disturbed: self.disturbed as f64 / self.turns.max(1) as f64,
+            priority: self.priority,
+        }
+    }
+
     fn effort(&self, window: Duration) -> Effort {
         let (repetitions, most) = if self.quick { (7, 120) } else { (31, 1500) };
         Effort { window, repetitions, most: Duration::from_millis(most) }
     }
 
-    fn tell(&mut self, what: &str, share: f64) -> Result<(), String> {
+    pub(crate) fn tell(&mut self, what: &str, share: f64) -> Result<(), String> {
         if (self.progress)(what, share) {
             Ok(())
         } else {
@@ -109,7 +132,7 @@ impl Lab<'_> {
         }
     }
 
-    fn measure(&mut self, work: Vec<Work<'_>>, window: Duration) -> Result<Rates, String> {
+    pub(crate) fn measure(&mut self, work: Vec<Work<'_>>, window: Duration) -> Result<Rates, String> {
         let (rates, priority) = together(&self.cpus, work, self.effort(window))?;
         self.priority &= priority;
         let (disturbed, turns) = rates.counts();
@@ -117,7 +140,7 @@ impl Lab<'_> {
         Ok(rates)
     }
 
-    fn buffer(&self, bytes: u64, small: bool) -> Result<Buffer, String> {
+    pub(crate) fn buffer(&self, bytes: u64, small: bool) -> Result<Buffer, String> {
         Buffer::new(bytes as usize, small).map_err(|e| format!("no buffer of {} MiB can be had ({e}).", bytes / MIB))
     }
 
@@ -126,13 +149,13 @@ impl Lab<'_> {
     }
 
     /// Size of the largest chase: several times the LLC, within a part of the memory that is free.
-    fn chase_bytes(&self) -> u64 {
+    pub(crate) fn chase_bytes(&self) -> u64 {
         let most = if self.quick { 1024 * MIB } else { MOST_BYTES };
         (4 * self.llc()).max(256 * MIB).next_power_of_two().min(most).min(self.room())
     }
 
     /// Size of the buffer of each stream: all streams together are several times the LLC.
-    fn stream_bytes(&self) -> u64 {
+    pub(crate) fn stream_bytes(&self) -> u64 {
         let most = if self.quick { 1024 * MIB } else { MOST_BYTES };
         let n = self.cpus.len() as u64;
         (2 * self.llc()).min(most).min(self.room()).max(n * STREAM_BYTES) / n / (2 * MIB) * (2 * MIB)
@@ -237,7 +260,7 @@ impl Lab<'_> {
     }
 
     /// Streams over equal parts of the arena; a stream has the same part whatever their number.
-    fn streams<'b>(
+    pub(crate) fn streams<'b>(
         &self,
         arena: &'b Buffer,
         threads: usize,
@@ -350,9 +373,14 @@ fn passed(words: &[AtomicU64], cpus: (u32, u32), state: LineState, rounds: u64) 
     })
 }
 
-/// Follows `n` chases of the chain in `words`; the unit is a load. With `warm`, all lines are loaded first.
+/// Follows `n` chases of the chain in `words`; the unit is a load. With `warm`, the caches have the lines as the chain leaves
+/// them.
 fn chase(words: &[AtomicU64], n: u32, warm: bool) -> Work<'_> {
-    let mut at: Vec<usize> = starts(words, n.into()).collect();
+    chase_from(words, starts(words, n.into()).collect(), warm)
+}
+
+/// Follows the chain in `words` from each of these words on.
+pub(crate) fn chase_from(words: &[AtomicU64], mut at: Vec<usize>, warm: bool) -> Work<'_> {
     let (mut steps, mut cold) = (64, true);
     Box::new(move |until| {
         if std::mem::take(&mut cold) {

@@ -12,6 +12,10 @@ struct Cli {
     /// Fewer points and repetitions: a few seconds instead of a minute or two.
     #[arg(long)]
     quick: bool,
+    /// Measure mixtures of chases and streams, which `hostnet study real here --measured` reads, instead of what
+    /// `hostnet calibrate` needs.
+    #[arg(long)]
+    mixtures: bool,
     /// File for the JSON, instead of standard output.
     #[arg(long, short)]
     out: Option<PathBuf>,
@@ -36,11 +40,16 @@ fn measured(cli: &Cli) -> Result<(), String> {
         }
         true
     };
-    let found = hostnet_measure::measure(&hostnet_measure::Options { quick: cli.quick }, &mut progress);
+    let options = hostnet_measure::Options { quick: cli.quick };
+    let found = if cli.mixtures {
+        hostnet_measure::measure_mixtures(&options, &mut progress).map(|m| serde_json::to_string_pretty(&m))
+    } else {
+        hostnet_measure::measure(&options, &mut progress).map(|m| serde_json::to_string_pretty(&m))
+    };
     if shown {
         eprint!("\r\x1b[K");
     }
-    let text = serde_json::to_string_pretty(&found?).map_err(|e| e.to_string())? + "\n";
+    let text = found?.map_err(|e| e.to_string())? + "\n";
     match &cli.out {
         Some(path) => std::fs::write(path, text).map_err(|e| format!("{}: cannot be written ({e}).", path.display())),
         None => std::io::stdout().write_all(text.as_bytes()).map_err(|e| format!("standard output: {e}.")),

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the JSON.
 pub const FORMAT: u32 = 1;
+/// Kind and version of the JSON of mixtures.
+pub const MIXTURES: &str = "mixtures 1";
 
 /// A figure: median and spread over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,6 +185,54 @@ pub struct Measured {
     pub loaded: Vec<Loaded>,
     /// Latency from core to core.
     pub transfer: Vec<Transfer>,
+}
+
+/// Threads with chases beside threads with streams.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mixture {
+    /// Number of threads with chases.
+    pub chasers: u32,
+    /// Number of independent chases of each of them.
+    pub chases: u32,
+    /// Number of threads with streams.
+    pub threads: u32,
+    /// Order of the streams' accesses.
+    pub order: BandwidthOrder,
+    /// Share of the streams' lines that are stored to.
+    pub stores: f64,
+}
+
+/// What was measured of a mixture.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MixtureFigures {
+    /// The threads.
+    #[serde(flatten)]
+    pub of: Mixture,
+    /// Time of a load, over all chases of a thread.
+    pub ns: Statistic,
+    /// Memory traffic of streams and chases in 10^9 B/s; absent without streams, where the time of a load says it.
+    pub gbs: Option<Statistic>,
+}
+
+/// Mixtures of a machine, which no fit sees.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mixtures {
+    /// Kind and version of the JSON, [`MIXTURES`].
+    pub format: String,
+    /// Name and version of the program.
+    pub by: String,
+    /// Whether fewer mixtures and repetitions were measured.
+    pub quick: bool,
+    /// Seconds that the measurements took.
+    pub seconds: f64,
+    /// What the machine says of itself.
+    pub machine: Machine,
+    /// How quiet the machine was.
+    pub noise: Noise,
+    /// Logical CPUs that took part: one of each core of one node.
+    pub cpus: Vec<u32>,
+    /// The mixtures.
+    pub mixtures: Vec<MixtureFigures>,
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) struct Effort {
 }
 
 /// Repetitions after which a point ends in any case.
-const MOST_TURNS: usize = 1000;
+pub(crate) const MOST_TURNS: usize = 1000;
 
 /// One repetition of one thread.
 #[derive(Clone, Copy)]

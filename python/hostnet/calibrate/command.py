@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import HostnetError
 from ..output import check_file, check_no_input, write_text
-from .drift import check_platform, drifts
+from .drift import drifts, sources_of
 from .hierarchy import notes
 from .machine import Here, choose_base, here, write_here
 from .measured import Measured, measure, read
@@ -54,7 +54,7 @@ def run(
     if base is not None:
         platform_tables(base)
     if check is not None:
-        check_platform(check)
+        sources_of(check, "--check")
     if keep is not None:
         check_file(keep, "{")
         check_no_input(keep, [p for p in (measured, check) if p is not None])

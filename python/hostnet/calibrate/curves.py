@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -38,31 +37,38 @@ def curves(platform: Mapping[str, Any], settings: Sequence[Setting], scale: floa
     """Simulate a platform, given as the tables of its file, in each setting. `scale` shortens or lengthens the runs."""
     with tempfile.TemporaryDirectory() as folder:
         path = _file(platform, Path(folder))
-        specs = [_scenario(path, platform, s, scale).resolve() for s in settings]
+        specs = [Scenario.of(scenario(path, platform, s, scale)).resolve() for s in settings]
         with ThreadPoolExecutor(default_jobs()) as pool:
             texts = list(pool.map(_core.run, specs))
-    return [
-        _found(json.loads(text), s, stream_instructions(platform, s)) for text, s in zip(texts, settings, strict=True)
-    ]
+    return [_found(json.loads(text), s, platform) for text, s in zip(texts, settings, strict=True)]
 
 
 def _file(platform: Mapping[str, Any], folder: Path) -> Path:
-    """A file of the platform with as many cores as any setting needs."""
+    """A file of the platform."""
     import tomli_w
 
-    tables: dict[str, Any] = {k: copy.deepcopy(v) for k, v in platform.items() if k != "provenance"}
-    tables["name"] = "curves"
-    tables["core"]["stores_per_line"] = 1  # the measured program accesses one word of a line
-    llc = tables["caches"]["llc"]
-    llc.update(size=f"{_SETS * _WAYS * _SLICES * 64 // 1024} KiB", ways=_WAYS, slices=_SLICES)
-    if llc.get("quirks", {}).get("inclusive_ways"):
-        llc["quirks"]["inclusive_ways"] = 1
+    tables = {k: v for k, v in platform.items() if k != "provenance"}
     path = folder / "curves.toml"
-    path.write_text(tomli_w.dumps(tables), encoding="utf-8")
+    path.write_text(tomli_w.dumps({**tables, "name": "curves"}), encoding="utf-8")
     return path
 
 
-def _scenario(path: Path, platform: Mapping[str, Any], s: Setting, scale: float) -> Scenario:
+def _override(platform: Mapping[str, Any], s: Setting) -> dict[str, Any]:
+    """Changes of a platform for its curves: as many cores as the setting needs, the measured program's accesses, the small
+    LLC."""
+    llc: dict[str, Any] = {
+        "size": f"{_SETS * _WAYS * _SLICES * 64 // 1024} KiB",
+        "ways": _WAYS,
+        "slices": _SLICES,
+    }
+    if platform["caches"]["llc"].get("quirks", {}).get("inclusive_ways"):
+        llc["quirks"] = {"inclusive_ways": 1}
+    # The measured program accesses one word of a line.
+    return {"core": {"count": s.threads + s.chasers, "stores_per_line": 1}, "caches": {"llc": llc}}
+
+
+def scenario(path: Path, platform: Mapping[str, Any], s: Setting, scale: float = 1.0) -> dict[str, Any]:
+    """Tables of the scenario of a setting on a platform, given as its file and as the tables of the file."""
     tenants: list[dict[str, Any]] = []
     if s.chases:
         chase = {
@@ -71,7 +77,7 @@ def _scenario(path: Path, platform: Mapping[str, Any], s: Setting, scale: float)
             "parallelism": s.chases,
             "gap_instructions": CHASE_INSTRUCTIONS,
         }
-        tenants.append({"name": "chase", "cores": 1, "app": chase})
+        tenants.append({"name": "chase", "cores": s.chasers, "app": chase})
     if s.threads:
         stream = {
             "kind": "stream",
@@ -83,16 +89,14 @@ def _scenario(path: Path, platform: Mapping[str, Any], s: Setting, scale: float)
         }
         tenants.append({"name": "streams", "cores": s.threads, "app": stream})
     us = 80 if s.chases == 1 else 40
-    return Scenario.of(
-        {
-            "name": "curves",
-            "platform": str(path),
-            "placement": {"policy": "dma"},
-            "override": {"core": {"count": s.threads + 1}},
-            "tenant": tenants,
-            "run": {"load": "saturate", "warmup_time": "8 us", "time": f"{round(us * scale)} us"},
-        }
-    )
+    return {
+        "name": "curves",
+        "platform": str(path),
+        "placement": {"policy": "dma"},
+        "override": _override(platform, s),
+        "tenant": tenants,
+        "run": {"load": "saturate", "warmup_time": "8 us", "time": f"{round(us * scale)} us"},
+    }
 
 
 def stream_instructions(platform: Mapping[str, Any], s: Setting) -> int:
@@ -100,13 +104,16 @@ def stream_instructions(platform: Mapping[str, Any], s: Setting) -> int:
     return STREAM_INSTRUCTIONS[s.order] + round(s.pause_cycles * float(platform["core"]["compute_ipc"]))
 
 
-def _found(result: Mapping[str, Any], s: Setting, stream_instructions: int) -> Simulated:
-    """Rates follow from the instructions of the tenants, which have the same number for each line."""
+def _found(result: Mapping[str, Any], s: Setting, platform: Mapping[str, Any]) -> Simulated:
     table = result["tables"]["tenants"]
     names = [c["name"] for c in table["columns"]]
     executed = {row[names.index("tenant")]: row[names.index("instructions")] for row in table["rows"]}
-    took = result["measure_us"] * 1e3
+    return figures(executed, result["measure_us"], s, platform)
+
+
+def figures(executed: Mapping[str, float], us: float, s: Setting, platform: Mapping[str, Any]) -> Simulated:
+    """Figures of a setting by the instructions that its tenants executed in `us`: each line takes the same number of them."""
     loads = executed.get("chase", 0) / (CHASE_INSTRUCTIONS + 1)
-    lines = executed.get("streams", 0) / (stream_instructions + 1)
-    traffic = (lines * (1 + s.stores) + loads) * 64 / took
-    return Simulated(took / loads if loads else None, traffic if s.threads else None)
+    lines = executed.get("streams", 0) / (stream_instructions(platform, s) + 1)
+    traffic = (lines * (1 + s.stores) + loads) * 64 / (us * 1e3)
+    return Simulated(s.chasers * us * 1e3 / loads if loads else None, traffic if s.threads else None)

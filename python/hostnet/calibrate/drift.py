@@ -11,7 +11,7 @@ from typing import Any
 from .._toml import tomllib
 from ..errors import HostnetError
 from .hierarchy import levels
-from .measured import Figure, Measured
+from .measured import Figure, Measured, text_of
 from .transfer import MARK
 
 _FIGURE = re.compile(r"([\d.]+) (ns|GHz) \(10th to 90th percentile ([\d.]+) to ([\d.]+), (\d+) repetitions\)")
@@ -45,7 +45,7 @@ _KEYS = {
 
 def drifts(path: Path, m: Measured) -> list[Drift]:
     """The figures that a calibrated platform's file states, then and now."""
-    sources = _sources(path)
+    sources = sources_of(path, "--check")
     found = levels(m)
     now: dict[str, Figure | None] = {
         "core clock": m.clock_ghz,
@@ -66,20 +66,23 @@ def drifts(path: Path, m: Measured) -> list[Drift]:
     return out
 
 
-def check_platform(path: Path) -> None:
-    """Refuses, before anything is measured, a file that is no calibrated platform."""
-    _sources(path)
-
-
-def _sources(path: Path) -> Mapping[str, str]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        tables: dict[str, Any] = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as e:
-        raise HostnetError(f"--check {path}: cannot be read ({getattr(e, 'strerror', None) or 'no text'}).") from None
-    except tomllib.TOMLDecodeError as e:
-        raise HostnetError(f"--check {path}: is no TOML ({e}).") from None
-    if not text.startswith(MARK):
-        raise HostnetError(f"--check {path}: is no platform that `hostnet calibrate` wrote.")
-    sources: Mapping[str, str] = tables.get("provenance", {})
+def sources_of(path: Path, option: str) -> Mapping[str, str]:
+    """Sources of the values of a calibrated platform. Raises HostnetError, after the `option` that named the file, for
+    another one."""
+    sources: Mapping[str, str] = calibrated(path, option).get("provenance", {})
     return sources
+
+
+def calibrated(path: Path, option: str) -> dict[str, Any]:
+    """Tables of a platform that `hostnet calibrate` wrote. Raises HostnetError, after the `option` that named the file, for
+    another one."""
+    text = text_of(path, option)
+    try:
+        tables: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise HostnetError(f"{option} {path}: is no TOML ({e}).") from None
+    if not text.startswith(MARK):
+        raise HostnetError(
+            f"{option} {path}: is no platform that `hostnet calibrate` wrote; `hostnet calibrate -o here.toml` writes one."
+        )
+    return tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Setting:
-    """Work of a thread or of several: so many chases beside so many streams."""
+    """Work of a thread or of several: so many chases of each chasing thread, beside so many threads with streams."""
 
     curve: str
     chases: int = 0
@@ -61,6 +61,8 @@ class Setting:
     stores: float = 0.0
     pause_cycles: int = 0
     order: str = "sequential"
+    #: Threads that follow so many chases each, where there are any.
+    chasers: int = 1
 
     @property
     def line(self) -> str:
@@ -103,39 +105,37 @@ class Measured:
     def clock_ghz(self) -> Figure | None:
         """Clock of a busy core."""
         found = self.data["clock_ghz"]
-        return None if found is None else _figure(found)
+        return None if found is None else figure(found)
 
     def latency(self, small: bool = False) -> list[tuple[int, Figure]]:
         """Size of a buffer and latency of a load, in pages of 4 KiB or in the largest pages that could be had."""
         return [
-            (p["bytes"], _figure(p["ns"])) for p in self.data["latency"] if small == (p is not None and _small(p, self))
+            (p["bytes"], figure(p["ns"])) for p in self.data["latency"] if small == (p is not None and _small(p, self))
         ]
 
     @property
     def sequential(self) -> Figure | None:
         """Latency of dependent loads of consecutive lines."""
         found = self.data["sequential"]
-        return None if found is None else _figure(found["ns"])
+        return None if found is None else figure(found["ns"])
 
     def transfer(self, state: str) -> Figure | None:
         """Latency of a load of a line in another core's caches that is `modified` or `clean` there."""
-        return next((_figure(t["ns"]) for t in self.data["transfer"] if t["state"] == state), None)
+        return next((figure(t["ns"]) for t in self.data["transfer"] if t["state"] == state), None)
 
     def points(self) -> list[Point]:
         """The points of all curves that can be simulated."""
         found = [
-            Point(Setting("parallelism", chases=p["chases"]), _figure(p["ns"]), None)
+            Point(Setting("parallelism", chases=p["chases"]), figure(p["ns"]), None)
             for p in self.data["parallelism"]
             if BATCH % p["chases"] == 0
         ]
         found += [
-            Point(
-                Setting("loaded", 1, p["threads"], p["stores"], p["pause_cycles"]), _figure(p["ns"]), _figure(p["gbs"])
-            )
+            Point(Setting("loaded", 1, p["threads"], p["stores"], p["pause_cycles"]), figure(p["ns"]), figure(p["gbs"]))
             for p in self.data["loaded"]
         ]
         found += [
-            Point(Setting("bandwidth", 0, p["threads"], p["stores"], 0, p["order"]), None, _figure(p["gbs"]))
+            Point(Setting("bandwidth", 0, p["threads"], p["stores"], 0, p["order"]), None, figure(p["gbs"]))
             for p in self.data["bandwidth"]
             if p["order"] != "non_temporal"
         ]
@@ -150,7 +150,8 @@ def _small(point: Mapping[str, Any], of: Measured) -> bool:
     return any(p["pages"] != "small" for p in same) or (len(same) > 1 and same[-1] is point)
 
 
-def _figure(data: Mapping[str, Any]) -> Figure:
+def figure(data: Mapping[str, Any]) -> Figure:
+    """A figure as the JSON has it."""
     return Figure(data["median"], data["low"], data["high"], data["repetitions"])
 
 
@@ -171,27 +172,42 @@ def measure(quick: bool, quiet: bool = False) -> Measured:
 
 def read(path: Path) -> Measured:
     """Measurements from a file of `hostnet-measure` or of `hostnet calibrate --keep`. Raises HostnetError for any other."""
+    return parsed(text_of(path), str(path))
+
+
+def text_of(path: Path, option: str = "") -> str:
+    """The text of a file. Raises HostnetError, after the `option` that named the file, where it has none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
-        raise HostnetError(f"{path}: cannot be read ({getattr(e, 'strerror', None) or 'no text'}).") from None
-    return parsed(text, str(path))
+        why = getattr(e, "strerror", None) or "no text"
+        raise HostnetError(f"{option} {path}: cannot be read ({why}).".lstrip()) from None
 
 
 def parsed(text: str, where: str) -> Measured:
     """Measurements from JSON. Raises HostnetError that begins with `where`."""
+    return Measured(checked(text, where, FORMAT, "hostnet-measure -o FILE", _fault))
+
+
+def checked(
+    text: str, where: str, wanted: int | str, writer: str, fault: Callable[[Mapping[str, Any]], str | None]
+) -> Mapping[str, Any]:
+    """The table that JSON of the `wanted` format has, as the command `writer` writes it. Raises HostnetError that begins with
+    `where`."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise HostnetError(f"{where}: is no JSON; `hostnet-measure -o FILE` writes the measurements.") from None
+        raise HostnetError(f"{where}: is no JSON; `{writer}` writes the measurements.") from None
     if not isinstance(data, dict) or "format" not in data:
-        raise HostnetError(f"{where}: holds no measurements; `hostnet-measure -o FILE` writes them.")
-    if data["format"] != FORMAT:
-        raise HostnetError(f"{where}: format = {data['format']}, and this version of hostnet reads {FORMAT}.")
-    why = _fault(data)
+        raise HostnetError(f"{where}: holds no measurements; `{writer}` writes them.")
+    if data["format"] != wanted:
+        raise HostnetError(
+            f"{where}: format = {data['format']}, and this version of hostnet reads {wanted} here; `{writer}` writes it."
+        )
+    why = fault(data)
     if why is not None:
         raise HostnetError(f"{where}: {why}.")
-    return Measured(data)
+    return data
 
 
 _LISTS = {
@@ -215,16 +231,17 @@ def _fault(data: Mapping[str, Any]) -> str | None:
         for i, point in enumerate(data[name]):
             if not isinstance(point, dict) or not {*figures, *keys} <= point.keys():
                 return f"{name}.{i} lacks one of {', '.join((*keys, *figures))}"
-            bad = next((f for f in figures if not _is_figure(point[f])), None)
+            bad = next((f for f in figures if not is_figure(point[f])), None)
             if bad is not None:
                 return f"{name}.{i}.{bad} is no median above 0 with a spread"
     if not data["latency"] or not data["parallelism"]:
         return "latency or parallelism holds no point"
     clock = data["clock_ghz"]
-    return "clock_ghz is no median above 0 with a spread" if clock is not None and not _is_figure(clock) else None
+    return "clock_ghz is no median above 0 with a spread" if clock is not None and not is_figure(clock) else None
 
 
-def _is_figure(value: Any) -> bool:
+def is_figure(value: Any) -> bool:
+    """Whether a value of JSON is a figure: a median above 0 with its spread."""
     keys = ("median", "low", "high", "repetitions")
     return isinstance(value, dict) and all(
         isinstance(value.get(k), (int, float)) and math.isfinite(value[k]) and value[k] > 0 for k in keys

@@ -125,8 +125,49 @@ def _pcie(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     return fig
 
 
+def _here(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Simulated figures over measured ones with their spread, and a band as wide as the aim."""
+    from ..studies.real_here import FIGURES, NEAR, kind
+
+    fig = new_figure(9.5, 4.6)
+    rows = [r for r in frame.to_dicts() if r["ns"] is not None and r.get("program") is None]
+    kinds = list(dict.fromkeys(kind(r) for r in rows))
+    for ax, (name, (unit, title)) in zip(fig.subplots(1, len(FIGURES)), FIGURES.items()):
+        known = [r for r in rows if r[name] is not None and r[f"their_{name}"] is not None]
+        ends = [f(r[k] for r in known for k in (name, f"their_{name}")) for f in (min, max)]
+        low, high = ends[0] / 1.3, ends[1] * 1.3
+        ax.fill_between(
+            [low, high], [low * (1 - NEAR), high * (1 - NEAR)], [low * (1 + NEAR), high * (1 + NEAR)], color="#DDDDDD"
+        )
+        for i, of in enumerate(kinds):
+            part = [r for r in known if kind(r) == of]
+            theirs = [r[f"their_{name}"] for r in part]
+            spread = [[abs(r[f"their_{name}_{end}"] - r[f"their_{name}"]) for r in part] for end in ("low", "high")]
+            ax.errorbar(
+                theirs,
+                [r[name] for r in part],
+                xerr=spread,
+                fmt="os^vDP"[i % 6],
+                color=_COLOURS[i % len(_COLOURS)],
+                markersize=5,
+                elinewidth=0.8,
+                label=of if part else None,
+            )
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlim(low, high)
+        ax.set_ylim(low, high)
+        ax.set_title(title)
+        ax.set_xlabel(f"measured [{unit}]")
+        ax.set_ylabel(f"predicted [{unit}]")
+        ax.legend(loc="upper left")
+    fig.suptitle(f"Mixtures on this machine: the band is {100 * NEAR:.0f} % wide on each side")
+    return fig
+
+
 DRAWINGS: dict[str, Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], Figure]] = {
     "real_ddio": _ddio,
+    "real_here": _here,
     "real_memory": _memory,
     "real_pcie": _pcie,
 }

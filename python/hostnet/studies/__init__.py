@@ -57,7 +57,7 @@ _MODULES = {
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),
-    "real": ("real", "real_library", "real_programs", "real_memory", "real_pcie"),
+    "real": ("real", "real_library", "real_programs", "real_memory", "real_pcie", "real_here"),
     "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv", "ccnic_tcp"),
 }
 
@@ -112,6 +112,12 @@ class Study:
     searches: bool = False
     # Metrics of which derived columns are made, and which therefore decide with those that the study shows.
     made_of: tuple[str, ...] = ()
+    # Makes the study of a platform file of the user's and, where there are any, a file of measurements. Without that file
+    # such a study has no points, and only its own name calls it.
+    of_file: Callable[[Path, Path | None], Study] | None = None
+    # Sentences about all rows, below the table; and texts of further files of the study's directory by name.
+    sentences: Callable[[Rows], Iterable[str]] | None = None
+    files: Callable[[], Mapping[str, str]] | None = None
     # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
     plot: Plot | None = None
 
@@ -255,6 +261,10 @@ class StudyRun:
         """The 95 % intervals of every metric at every point (`hostnet.intervals.frame`)."""
         return intervals.frame(self.results, self.columns)
 
+    def sentences(self) -> list[str]:
+        """Sentences about all rows, for the end of the table."""
+        return [] if self.study.sentences is None else list(self.study.sentences(self.columns))
+
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table of the study by its SQL name."""
         return {self.study.table: self.frame, **self.side_frames()}
@@ -276,6 +286,8 @@ class StudyRun:
         """Write tables, resolved specs and the plot into an existing directory; returns the names of the files."""
         for name, frame in self.tables().items():
             write_frame(frame, folder / name, self.column_info(name))
+        for name, text in (self.study.files() if self.study.files is not None else {}).items():
+            (folder / name).write_text(text, encoding="utf-8")
         about = self.column_info(self.study.table) | intervals.COLUMNS
         write_frame(self.intervals(), folder / f"{self.study.table}-intervals", about)
         with (folder / "specs.json").open("w", encoding="utf-8") as f:
@@ -338,8 +350,8 @@ class StudyRun:
 
 
 def _measured(result: Result) -> dict[str, Any]:
-    """Every value of a result by name: metrics, and the numbers of each tenant."""
-    return {**result.metrics, **tenants.values(result.data)}
+    """Every value of a result by name: metrics, the numbers of each tenant, and the length of the window."""
+    return {**result.metrics, **tenants.values(result.data), "measure_us": result.measure_us}
 
 
 def all_studies() -> list[Study]:
@@ -387,12 +399,21 @@ def matching(system: str, pattern: str) -> list[Study]:
     ``system`` with a name like ``pattern`` (``rdma-*``), or all of them (``all``), in their order. Raises as ``get``
     does when there is no such study."""
     pattern = "*" if pattern == "all" else pattern
-    found = [s for s in of(system) if any(fnmatchcase(n, pattern) for n in s.names)]
+    found = [s for s in of(system) if s.of_file is None and any(fnmatchcase(n, pattern) for n in s.names)]
     return found or [get(system, pattern)]
 
 
-def on(study: Study, name: str) -> Study:
-    """``study`` on another platform, with what its figures change there. Raises HostnetError where its system has no such."""
+def on(study: Study, name: str | None, measured: Path | None = None) -> Study:
+    """``study`` on another platform, with what its figures change there, or on its own where there is no ``name``; beside
+    measurements from a file where it takes some. Raises HostnetError where its system has no such."""
+    if measured is not None and (study.of_file is None or name is None):
+        raise HostnetError(
+            f"--measured {measured}: goes with `hostnet study real here --platform here.toml` alone, which compares with it."
+        )
+    if name is None:
+        return study
+    if study.of_file is not None:
+        return study.of_file(Path(name), measured)
     if study.file:
         raise HostnetError(f"--platform {name}: {study.file} says itself where its studies run; set `platform` there.")
     places = getattr(import_module(f".{study.system}", __name__), "PLATFORMS", {})
@@ -430,6 +451,11 @@ def run(
         study = dataclasses.replace(study, precision=precision, searches=True)
     _check(study, quick)
     points, missing = _built(study.points(quick))
+    if not points and study.of_file is not None:
+        raise HostnetError(
+            f"{study.system} {study.figure}: needs a platform of the machine; `hostnet calibrate -o here.toml` writes one, and "
+            "--platform here.toml names it."
+        )
     if not points:
         raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
     if _of_tenants(study):

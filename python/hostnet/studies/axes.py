@@ -30,6 +30,11 @@ READ_PCT = Axis("read_pct", "share of reads in the traffic of the streams", unit
 C2M = Axis("c2m", "traffic of the cores: read or readwrite")
 P2M = Axis("p2m", "traffic of the device: read or write")
 COUNT = Axis("n", "cores, or functions, that take part")
+CHASERS = Axis("chasers", "threads that follow chases", unit="threads")
+CHASES = Axis("chases", "independent chases of each of them", unit="chases")
+STREAMS = Axis("streams", "threads with streams", unit="threads")
+ORDER = Axis("order", "order of the accesses of a stream")
+STORE_PCT = Axis("store_pct", "share of a stream's lines that are stored to", unit="%")
 REPEAT = Axis("repeat", "number of the repetition")
 CASE = Axis("case", "what the row is for, where a study has several kinds")
 SCENARIO = Axis("scenario", "applications that run beside each other")
@@ -116,6 +121,11 @@ AXES = (
     C2M,
     P2M,
     COUNT,
+    CHASERS,
+    CHASES,
+    STREAMS,
+    ORDER,
+    STORE_PCT,
     REPEAT,
     CASE,
     SCENARIO,

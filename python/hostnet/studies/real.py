@@ -12,12 +12,12 @@ import csv
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ..paths import DATA
 from . import Point, Rows, Study, axes
 from .grid import also, by_length
+from .pages import rewrite
 
 BASE = "ddio-bench"
 
@@ -39,8 +39,6 @@ NEAR_POINTS, NEAR_GBPS = 10.0, 0.1
 # The knee of a sweep is where the hit rate crosses this value.
 KNEE_PCT = 95.0
 COMPARED = {"write_hit_pct": "write hits, %", "received_gbps": "received, Gb/s"}
-# The heading of the part of the page that is written by hand.
-CAUSES = "## Where they differ, and why\n"
 # Names of settings in tables, with their units.
 NAMES = {
     "packet_bytes": "frames, B",
@@ -244,16 +242,14 @@ def _said(key: str, value: object) -> str:
     return f"{name} {number} {unit}"
 
 
+def numbered(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of a CSV with its whole numbers as such."""
+    return {k: int(float(v)) if k in ("packet_bytes", "ring", "ways", "n", "calls") else v for k, v in row.items()}
+
+
 def main(table: str, out: str) -> None:
     """Write the page ``out`` from the study's ``table`` (CSV). Explanations that the page already contains stay."""
-    with Path(table).open(encoding="utf-8") as f:
-        rows = [
-            {k: int(float(v)) if k in ("packet_bytes", "ring", "ways", "n", "calls") else v for k, v in r.items()}
-            for r in csv.DictReader(f)
-        ]
-    path = Path(out)
-    _, heading, causes = (path.read_text(encoding="utf-8") if path.exists() else "").partition(CAUSES)
-    path.write_text(page(rows) + ("\n" + heading + causes if heading else ""), encoding="utf-8")
+    rewrite(table, out, lambda rows: page([numbered(r) for r in rows]))
 
 
 STUDIES = [

@@ -10,10 +10,9 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from ..api import platform
@@ -21,6 +20,7 @@ from ..calibrate.transfer import ghz
 from ..paths import DATA
 from . import Rows, Study, axes
 from .grid import Grid, also, by_length, on, sum_of
+from .pages import rewrite
 
 BASE, ALONE = "loaded-latency", "core-stream"
 #: Traffic over the peak of the channels that streams would have if memory took no time; 0 is the chase alone, and
@@ -47,8 +47,6 @@ NEAR, NEAR_CURVE = 0.10, 0.15
 COMPARED = 0.95
 #: Platforms whose unloaded latency is fitted to the curves' own machines, by the provenance of `memory.static_latency_ns`.
 INPUTS = ("spr-8460y", "spr-8480")
-#: The heading of the part of the page that is written by hand.
-CAUSES = "## Where they differ, and why\n"
 
 UNDER_LOAD, ONE_CORE = "under load", "one core"
 Curve = tuple[str, int]
@@ -299,15 +297,6 @@ def _cores(rows: Rows) -> list[str]:
         cell = "input" if given else deviation(ours, gbs)
         text.append(f"| `{r['platform']}` | {kernel} | {ours:.1f} | {gbs:.1f} | {cell} |")
     return [*text, ""]
-
-
-def rewrite(table: str, out: str, write: Any) -> None:
-    """Write the page ``out`` from a study's ``table`` (CSV). Explanations that the page already contains stay."""
-    with Path(table).open(encoding="utf-8") as f:
-        rows: Iterable[Mapping[str, Any]] = list(csv.DictReader(line for line in f if not line.startswith("#")))
-    path = Path(out)
-    _, heading, causes = (path.read_text(encoding="utf-8") if path.exists() else "").partition(CAUSES)
-    path.write_text(write(rows) + ("\n" + heading + causes if heading else ""), encoding="utf-8")
 
 
 STUDIES = [

@@ -16,7 +16,8 @@ from typing import Any
 from ..paths import DATA
 from . import Rows, Study, axes
 from .grid import Grid, also, by_length, on, sum_of
-from .real_memory import NEAR, NEAR_CURVE, deviation, rewrite
+from .pages import rewrite
+from .real_memory import NEAR, NEAR_CURVE, deviation
 
 BASE = "device-dma"
 #: DMA operations under way in a test of rates: twelve micro-engines of eight contexts each, every one of which waits for
