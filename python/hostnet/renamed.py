@@ -140,9 +140,7 @@ class Metrics(dict[str, "float | None"]):
     def __missing__(self, name: str) -> float | None:
         new = metric(name)
         if new == name:
-            from .declared import suggestion
-
-            raise KeyError(f"there is no metric {name!r}; {suggestion(name, list(self))}")
+            raise KeyError(_core.unknown_metric(name, list(self)))
         return self[new]
 
     def get(self, name: str, default: Any = None) -> Any:
