@@ -293,8 +293,6 @@ fn a_stack_that_knows_queue_pairs_only_gets_no_nic_on_a_port() {
         said.contains("tenant[0].nic = \"front\": the stack \"dispatch\" takes packets from queue pairs"),
         "{said}"
     );
-    let said = refused(&ON_A_PORT.replace("icx", "cascadelake").replace("override.nodes.count = 1", ""));
-    assert!(said.contains("tenant[0].stack = \"counting\" needs platform.poll_mode"), "{said}");
 }
 
 /// Packets that go on to come do not keep a run alive in which nothing is served.

@@ -486,7 +486,6 @@ fn a_stack_that_cannot_be_is_one_sentence() {
         ("stack = \"poll_mode\"", "stack = \"kernel\"", "tenant[0].stack = \"kernel\" needs platform.udp"),
         (nic, "", "needs one [[peripheral]] of kind \"ethernet\"; here are 0"),
         (nic, "[[peripheral]]\nkind = \"ethernet\"\n[[peripheral]]\nkind = \"ethernet\"\n", "tenant[0].nic is missing: there are 2 Ethernet NICs"),
-        ("[platform.poll_mode]\npoll_instructions = 40\nburst_instructions = 60\nreceive_instructions = 40\ntransmit_instructions = 40\nfree_instructions = 10\n", "", "needs platform.poll_mode"),
         ("stack = \"poll_mode\"\n", "", "no tenant's packets come through peripheral[0] of kind \"ethernet\""),
         ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1001\n", "receive = 1001 is not a multiple of 8"),
         ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
