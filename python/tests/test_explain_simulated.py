@@ -212,7 +212,7 @@ def test_the_command_writes_counters_that_it_can_read(cli, run, tmp_path):
         ({"cpu_utilisation": 0.5, "cores_busy": 3.0, "cores": 4}, "testpmd", 0.5),
         ({"cores_busy": 3.0, "cores": 4}, "mica", 0.75),
         ({"net_busy": 1.5, "cores": 0}, "tcp_receive", 0.75),
-        ({"cores": 0}, "stream", None),
+        ({"cores": 0}, "stream", 1.0),  # a stream always executes instructions; here it moves no lines
     ],
 )
 def test_the_cores_share_of_busy_time_is_the_metric_that_the_run_has(metrics, kind, share):

@@ -4,10 +4,9 @@ use super::timer::Timer;
 use super::Host;
 use crate::config::check;
 use crate::config::scenario::WaysSpec;
-use crate::kernel::{CoreId, Int, Post, TenantId, ThreadId, Time};
+use crate::kernel::{CoreId, Int, Post, Real, TenantId, ThreadId, Time};
 use crate::memory::stats::{AccessClass, DmaCounts};
 use crate::placement::{Placement, Settings};
-use hdrhistogram::Histogram;
 use std::sync::{Arc, Mutex};
 
 /// Observations of one core in an epoch.
@@ -43,8 +42,8 @@ pub struct TenantView {
     pub served: u64,
     /// Packets of the tenant that the NIC or a full socket lost.
     pub lost: u64,
-    /// Latencies of the completed requests, in ns: those of the epoch, or of the window so far in a reading of the counters.
-    pub latencies: Option<Histogram<u64>>,
+    /// Latencies of the completed requests in ns, in order of size.
+    pub latencies: Vec<u64>,
     /// Accesses of the tenant's cores that hit the LLC.
     pub llc_hits: u64,
     /// Accesses of the tenant's cores that missed the LLC.
@@ -56,13 +55,12 @@ pub struct TenantView {
 impl TenantView {
     /// Latency in us that a share `q` of the epoch's requests did not exceed; None when no request was completed.
     pub fn latency_us(&self, q: f64) -> Option<f64> {
-        let h = self.latencies.as_ref().filter(|h| !h.is_empty())?;
-        Some(h.value_at_quantile(q).to_f64() / 1e3)
+        let within = (q * self.latencies.len().to_f64()).ceil().max(1.0).whole().to_usize();
+        self.latencies.get(within.min(self.latencies.len()).checked_sub(1)?).map(|ns| ns.to_f64() / 1e3)
     }
 
     /// Observations since the reading `was`, or since the restart of the counters.
     fn since(&mut self, was: &TenantView) {
-        let restarted = self.served < was.served;
         let counts = [
             (&mut self.offered, was.offered),
             (&mut self.served, was.served),
@@ -73,13 +71,6 @@ impl TenantView {
         ];
         for (now, before) in counts {
             *now = since(*now, before);
-        }
-        if let (Some(now), Some(before), false) = (&mut self.latencies, &was.latencies, restarted) {
-            // A histogram that the other one does not contain has been restarted, too.
-            let whole = now.clone();
-            if now.subtract(before).is_err() {
-                *now = whole;
-            }
         }
     }
 }
@@ -155,6 +146,7 @@ impl Host {
     /// Starts the epochs of `control`.
     pub fn control_by(&mut self, control: Control) {
         self.machine.cal.post(self.machine.now + control.every, Timer::Control);
+        self.tenants.iter_mut().for_each(|t| t.tally.recent = Some(Vec::new()));
         self.run.control = Some(Box::new(control));
     }
 
@@ -166,6 +158,7 @@ impl Host {
     /// `Timer::Control`.
     pub(super) fn on_control(&mut self) {
         let (is, ways) = (self.view(), self.machine.mem.llc_ways());
+        self.tenants.iter_mut().flat_map(|t| &mut t.tally.recent).for_each(Vec::clear);
         let Some(c) = self.run.control.as_mut().filter(|_| !self.run.stopped) else { return };
         let was = std::mem::replace(&mut c.last, is.clone());
         let said = c.decide.lock().map_err(|_| "the control plane has failed".to_string());
@@ -199,12 +192,14 @@ impl Host {
     fn tenant_view(&self, t: TenantId) -> TenantView {
         let (state, counts) = (&self.tenants[t], self.machine.mem.stats.tenants[t]);
         let source = state.source.as_ref();
+        let mut latencies = state.tally.recent.clone().unwrap_or_default();
+        latencies.sort_unstable();
         TenantView {
             name: self.spec.tenant(t).name.clone(),
             offered: source.map_or(0, |s| s.offered),
             served: state.tally.completed,
             lost: source.map_or(0, |s| s.dropped) + self.socket_losses(t),
-            latencies: Some(state.tally.latency_ns.clone()),
+            latencies,
             llc_hits: counts.llc_hits,
             llc_misses: counts.llc_misses,
             dram_lines: counts.dram.iter().sum(),

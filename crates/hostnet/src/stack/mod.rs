@@ -305,6 +305,8 @@ pub struct Tally {
     pub bursts: Option<BurstTimes>,
     /// Received lines of the packets that have just been completed; None where they are not recorded.
     pub batch: Option<Vec<(LineAddr, u16)>>,
+    /// Latencies, in ns, of the requests completed since a control plane last looked; None where no control plane does.
+    pub recent: Option<Vec<u64>>,
 }
 
 /// A burst of packets.
@@ -404,6 +406,7 @@ impl Default for Tally {
             operations: 0,
             bursts: None,
             batch: None,
+            recent: None,
         }
     }
 }
@@ -423,7 +426,9 @@ impl Tally {
         self.completed += 1;
         self.completed_ever += 1;
         self.wire_bytes += u64::from(wire_bytes);
-        self.latency_ns.saturating_record((latency.0 / 1000).max(1));
+        let ns = (latency.0 / 1000).max(1);
+        self.latency_ns.saturating_record(ns);
+        self.recent.iter_mut().for_each(|all| all.push(ns));
     }
 
     /// Adds the work of the window in `other`.
@@ -451,6 +456,7 @@ impl Tally {
             taken: self.taken,
             bursts,
             batch: self.batch.clone(),
+            recent: self.recent.clone(),
             ..Tally::default()
         }
     }
