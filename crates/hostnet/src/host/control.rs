@@ -197,7 +197,7 @@ impl Host {
         TenantView {
             name: self.spec.tenant(t).name.clone(),
             offered: source.map_or(0, |s| s.offered),
-            served: state.tally.completed,
+            served: state.tally.completed_ever,
             lost: source.map_or(0, |s| s.dropped) + self.socket_losses(t),
             latencies,
             llc_hits: counts.llc_hits,
