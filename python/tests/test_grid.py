@@ -120,7 +120,7 @@ def test_every_axis_of_the_published_studies_is_said_once():
 @pytest.mark.parametrize(
     ("study", "words"),
     [
-        (Study("x", "f", "F", lambda quick: [Point("kvs", {"bufs": 1}, {})], ()), "no axis declares the column 'bufs'; .*'buf'"),
+        (Study("x", "f", "F", lambda quick: [Point("kvs", {"bufs": 1}, {})], ()), "no axis declares the column 'bufs'; .*\"buf\""),
         (Study("x", "f", "F", WAYS(2), ("lat_p9_us",), base="kvs"), 'there is no metric "lat_p9_us"; .*"lat_p90_us"'),
     ],
 )  # fmt: skip

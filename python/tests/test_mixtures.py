@@ -28,4 +28,4 @@ def test_every_command_runs_and_the_program_gives_the_figures_shown(cli):
 
 def test_the_page_names_every_mixture_that_comes_with_hostnet(cli):
     listed = {word for word in cli("scenarios", check=0).stdout.split() if word.startswith("mixture-")}
-    assert len(listed) == 7 and all(f"`{name}`" in PAGE.text for name in listed)
+    assert len(listed) == 12 and all(f"`{name}`" in PAGE.text for name in listed)

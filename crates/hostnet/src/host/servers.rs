@@ -101,7 +101,7 @@ impl Host {
                 Endpoint::Ethernet(nic) => outward.extend(nic.wire_busy(now)),
                 Endpoint::Roce(nic) if nic.receives() => inward.push(nic.link_busy(now)),
                 Endpoint::Roce(nic) => outward.push(nic.link_busy(now)),
-                Endpoint::Ssd(_) => {}
+                _ => {} // no other device has a link of a network
             }
         }
         (inward.into_iter().max(), outward.into_iter().max())
