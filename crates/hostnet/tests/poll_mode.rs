@@ -482,34 +482,49 @@ fn the_flow_director_comes_before_rss_and_only_for_its_flows() {
 fn a_stack_that_cannot_be_is_one_sentence() {
     let good = Setting::default().text();
     let nic = "[[peripheral]]\nkind = \"ethernet\"\nlanes = 8\n[peripheral.rings]\n";
-    refused(&good, &[
-        ("stack = \"poll_mode\"", "stack = \"kernel\"", "tenant[0].stack = \"kernel\" needs platform.udp"),
-        (nic, "", "needs one [[peripheral]] of kind \"ethernet\"; here are 0"),
-        (nic, "[[peripheral]]\nkind = \"ethernet\"\n[[peripheral]]\nkind = \"ethernet\"\n", "tenant[0].nic is missing: there are 2 Ethernet NICs"),
-        ("stack = \"poll_mode\"\n", "", "no tenant's packets come through peripheral[0] of kind \"ethernet\""),
-        ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1001\n", "receive = 1001 is not a multiple of 8"),
-        ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
-        ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "; 0 makes as many"),
-        (
-            "packet = \"256 B\"",
-            "packet = \"4 KiB\"",
-            "peripheral[0].rings.buffer_size = \"2 KiB\" does not hold a packet of \"4 KiB\"",
-        ),
-        ("[peripheral.rings]\n", "[peripheral.rings]\nbuffer_size = \"32 KiB\"\n", "within 1 KiB to 16 KiB"),
-        ("[peripheral.rings]\n", "[peripheral.rings]\nbuffer_size = \"2100 B\"\n", "not a multiple of 128 B"),
-        ("lanes = 8\n", "flow_director = [{ flow = 0, queue = 0 }]\n", "flow_director needs traffic.flows"),
-        (
-            "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",
-            "flow_director = [{ flow = 9, queue = 0 }]\n[traffic]\nflows = 9\n",
-            "peripheral[0].flow_director[0].flow = 9 is not within 0 to 8",
-        ),
-        (
-            "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",
-            "flow_director = [{ flow = 8, queue = 1 }]\n[traffic]\nflows = 9\n",
-            "peripheral[0].flow_director[0].queue = 1 is not within 0 to 0, one for each core of \"t\"",
-        ),
-        ("ways = 4 }", "ways = 4, resq = true }", "placement.resq = true is for queue pairs"),
-    ]);
+    refused(
+        &good,
+        &[
+            ("stack = \"poll_mode\"", "stack = \"kernel\"", "tenant[0].stack = \"kernel\" needs platform.udp"),
+            (nic, "", "needs one [[peripheral]] of kind \"ethernet\"; here are 0"),
+            (
+                nic,
+                "[[peripheral]]\nkind = \"ethernet\"\n[[peripheral]]\nkind = \"ethernet\"\n",
+                "tenant[0].nic is missing: there are 2 Ethernet NICs",
+            ),
+            ("stack = \"poll_mode\"\n", "", "no tenant's packets come through peripheral[0] of kind \"ethernet\""),
+            (
+                "lanes = 8\n[peripheral.rings]\n",
+                "[peripheral.rings]\nreceive = 1001\n",
+                "receive = 1001 is not a multiple of 8",
+            ),
+            (
+                "[peripheral.rings]\n",
+                "[peripheral.rings]\nwrite_back = \"some\"\n",
+                "write_back = \"some\" is neither \"all_used\" nor a table",
+            ),
+            ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "; 0 makes as many"),
+            (
+                "packet = \"256 B\"",
+                "packet = \"4 KiB\"",
+                "peripheral[0].rings.buffer_size = \"2 KiB\" does not hold a packet of \"4 KiB\"",
+            ),
+            ("[peripheral.rings]\n", "[peripheral.rings]\nbuffer_size = \"32 KiB\"\n", "within 1 KiB to 16 KiB"),
+            ("[peripheral.rings]\n", "[peripheral.rings]\nbuffer_size = \"2100 B\"\n", "not a multiple of 128 B"),
+            ("lanes = 8\n", "flow_director = [{ flow = 0, queue = 0 }]\n", "flow_director needs traffic.flows"),
+            (
+                "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",
+                "flow_director = [{ flow = 9, queue = 0 }]\n[traffic]\nflows = 9\n",
+                "peripheral[0].flow_director[0].flow = 9 is not within 0 to 8",
+            ),
+            (
+                "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",
+                "flow_director = [{ flow = 8, queue = 1 }]\n[traffic]\nflows = 9\n",
+                "peripheral[0].flow_director[0].queue = 1 is not within 0 to 0, one for each core of \"t\"",
+            ),
+            ("ways = 4 }", "ways = 4, resq = true }", "placement.resq = true is for queue pairs"),
+        ],
+    );
 }
 
 /// Two caches of 250, two bursts of 32, and the descriptors of both rings.
