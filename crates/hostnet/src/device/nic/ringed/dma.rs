@@ -67,7 +67,7 @@ impl Nic {
     /// packet's DMA.
     fn begin_packet(&mut self, now: Time) {
         let r = self.ringed_mut();
-        let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
+        let Some(&id) = r.fifo.front().filter(|_| r.in_flight[RECEIVE].free() > 0) else { return };
         let mut p = *self.packets.get(id);
         let queue = p.queue;
         let r = self.ringed_mut();
@@ -78,7 +78,6 @@ impl Nic {
         pair.receive.used += 1;
         (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
         r.fifo.pop_front();
-        r.receiving += 1;
         r.in_flight[RECEIVE].force(now);
         r.meter.frame_bytes += u64::from(p.rx_bytes);
         let lines = u32::from(p.lines);
@@ -114,7 +113,7 @@ impl Nic {
     /// Begins to read the payload of the next frame to be sent, if the transmit buffer has room; queues take turns.
     fn begin_frame(&mut self, now: Time) {
         let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
-        if r.reading == r.spec.quirks.transmit_packets {
+        if r.in_flight[TRANSMIT].free() == 0 {
             return;
         }
         let of = r.pairs.len();
@@ -143,7 +142,6 @@ impl Nic {
             pair.leaving.push_back((work.what, false));
             let requests = r.requests(work.lines);
             r.pairs[queue].requests += requests;
-            r.reading += 1;
             r.in_flight[TRANSMIT].force(now);
             r.meter.frames_read += 1;
             r.meter.frame_bytes += u64::from(work.bytes);

@@ -197,11 +197,7 @@ pub(super) struct Ringed {
     pairs: IdVec<QueueId, RingPair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<PacketId>,
-    /// Packets whose receive DMA is in flight.
-    receiving: u32,
-    /// Number of frames whose payload is being read.
-    reading: u32,
-    /// Meters of `receiving` and `reading`, which know when a packet's place becomes free but not when it was taken.
+    /// Places for packets whose receive DMA is in flight, and for frames whose payload is being read.
     in_flight: [Domain; 2],
     /// With one packet at a time: time at which the next DMA may begin, by side, where no packet was waiting for it.
     ready: [Time; 2],
@@ -316,10 +312,9 @@ impl Ringed {
         if self.spec.quirks.one_engine && (self.read.is_some() || self.write.is_some()) {
             return [self.read.is_some(), self.write.is_some()];
         }
-        let packet = self.receiving < self.spec.receive_packets && !self.fifo.is_empty();
+        let packet = self.in_flight[RECEIVE].free() > 0 && !self.fifo.is_empty();
         let write = packet || self.write.is_some() || !self.write_backs.is_empty();
-        let frame =
-            self.reading < self.spec.quirks.transmit_packets && self.pairs.iter().any(|p| p.transmit.cached() > 0);
+        let frame = self.in_flight[TRANSMIT].free() > 0 && self.pairs.iter().any(|p| p.transmit.cached() > 0);
         let read = frame || self.read.is_some() || !self.fetches.is_empty();
         [read, write]
     }
@@ -394,14 +389,9 @@ impl Ringed {
                 ring.recycled += u64::from(n);
                 ring.writing = false;
             }
-            RingTask::Next(RingSide::Receive) => {
-                self.receiving -= 1;
-                self.in_flight[RECEIVE].give(now, now);
-            }
-            RingTask::Next(RingSide::Transmit) => {
-                self.reading -= 1;
-                self.in_flight[TRANSMIT].give(now, now);
-            }
+            // Nothing keeps the time at which the place was taken.
+            RingTask::Next(RingSide::Receive) => self.in_flight[RECEIVE].give(now, now),
+            RingTask::Next(RingSide::Transmit) => self.in_flight[TRANSMIT].give(now, now),
             RingTask::Requests => self.pairs[queue].requests -= n,
             _ => unreachable!("nothing that ends"),
         }
@@ -511,9 +501,7 @@ impl Nic {
             request_lines: (request.0 / LINE).to_u32(),
             pairs: memory.iter().map(pair).collect(),
             fifo: VecDeque::with_capacity(1024),
-            receiving: 0,
             in_flight: [spec.receive_packets, spec.quirks.transmit_packets].map(Domain::new),
-            reading: 0,
             ready: [Time::ZERO; 2],
             write: None,
             writes: Contexts::new(),
