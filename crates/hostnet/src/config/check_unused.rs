@@ -188,7 +188,9 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
         ));
     }
     let receives = kernel || tenant(|t| t.work() == WorkSource::Kernel);
-    if let Some(key) = given("ethernet").find(|key| of_kernel(key)).filter(|_| !receives && s.client.is_none()) {
+    if let Some(key) =
+        given("ethernet").find(|key| OF_KERNEL.iter().any(|k| k.0 == *key)).filter(|_| !receives && s.client.is_none())
+    {
         return Err(format!(
             "override.ethernet.{key} is for the kernel, and no tenant of the scenario receives through it; leave it out"
         ));
@@ -196,22 +198,19 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
     Ok(())
 }
 
-/// Whether a key of an Ethernet NIC is one that only the kernel uses.
-fn of_kernel(key: &str) -> bool {
-    [
-        "descriptors",
-        "pool",
-        "page",
-        "mtu",
-        "framing",
-        "headers",
-        "moderation",
-        "moderation_frames",
-        "host_mark",
-        "host_response",
-    ]
-    .contains(&key)
-}
+/// Keys of an Ethernet NIC that only the kernel uses, each with the key that a poll-mode driver uses instead, and its value.
+const OF_KERNEL: [(&str, Option<&str>, fn(&EthernetSpec) -> String); 10] = [
+    ("descriptors", Some("rings.receive"), |e| spelt(e.descriptors)),
+    ("pool", None, |e| spelt(e.pool)),
+    ("page", None, |e| spelt(e.page)),
+    ("mtu", None, |e| spelt(e.mtu)),
+    ("framing", None, |e| spelt(e.framing)),
+    ("headers", None, |e| spelt(e.headers)),
+    ("moderation", None, |e| spelt(e.moderation)),
+    ("moderation_frames", None, |e| spelt(e.moderation_frames)),
+    ("host_mark", None, |e| spelt(e.host_mark)),
+    ("host_response", None, |e| spelt(&e.host_response)),
+];
 
 pub(super) fn unused(s: &Scenario) -> Check {
     if s.tenants.probe().is_some() {
@@ -321,23 +320,10 @@ fn interrupts(s: &Scenario) -> Check {
         need(known.iter().any(|k| throttle(k) == throttle(nic)), || {
             format!("peripheral[{i}].rings.quirks.throttle is for the kernel, and a poll-mode driver does not use it; leave it out")
         })?;
-        type Spelt = fn(&EthernetSpec) -> String;
-        let keys: [(&str, &str, Spelt); 10] = [
-            ("descriptors", "rings.receive", |e| spelt(e.descriptors)),
-            ("pool", "", |e| spelt(e.pool)),
-            ("page", "", |e| spelt(e.page)),
-            ("mtu", "", |e| spelt(e.mtu)),
-            ("framing", "", |e| spelt(e.framing)),
-            ("headers", "", |e| spelt(e.headers)),
-            ("moderation", "", |e| spelt(e.moderation)),
-            ("moderation_frames", "", |e| spelt(e.moderation_frames)),
-            ("host_mark", "", |e| spelt(e.host_mark)),
-            ("host_response", "", |e| spelt(&e.host_response)),
-        ];
-        for (key, instead, value) in keys {
+        for (key, instead, value) in OF_KERNEL {
             let given = value(nic);
             need(known.iter().any(|k| value(k) == given), || {
-                let what = if instead.is_empty() { "leave it out".into() } else { format!("give {instead}") };
+                let what = instead.map_or("leave it out".into(), |key| format!("give {key}"));
                 format!(
                     "peripheral[{i}].{key} = {given} is for the kernel, and a poll-mode driver does not use it; {what}"
                 )
