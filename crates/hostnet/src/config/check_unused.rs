@@ -198,8 +198,11 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
     Ok(())
 }
 
+/// Text of a key's value.
+type Spelt = fn(&EthernetSpec) -> String;
+
 /// Keys of an Ethernet NIC that only the kernel uses, each with the key that a poll-mode driver uses instead, and its value.
-const OF_KERNEL: [(&str, Option<&str>, fn(&EthernetSpec) -> String); 10] = [
+const OF_KERNEL: [(&str, Option<&str>, Spelt); 10] = [
     ("descriptors", Some("rings.receive"), |e| spelt(e.descriptors)),
     ("pool", None, |e| spelt(e.pool)),
     ("page", None, |e| spelt(e.page)),
