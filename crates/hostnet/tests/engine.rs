@@ -2,21 +2,22 @@
 
 use hostnet::app::{AppBuildContext, Application, Content, ServeOutcome};
 use hostnet::core::{Op, Program};
-use hostnet::kernel::Time;
 use hostnet::kernel::{LineAddr, RandomStream};
 use hostnet::memory::region::{RegionKind, Sharing};
 use hostnet::memory::Inbound;
-use hostnet::meter::table::table;
 use hostnet::placement::{DataPlane, DeviceTransfer, PlacementSpec, Ways};
 use hostnet::stack::dispatch::Dispatch;
 use hostnet::stack::extension::{ExtensionThread, Stack, StackSite};
-use hostnet::stack::pmd::PollMode;
-use hostnet::stack::{Bus, Ctx, Notice, Role, RoleView, Software, Step, Wakes};
+use hostnet::stack::{Ctx, Role, Software, Step};
 use hostnet::{Engine, VERSION};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
+
+#[path = "../../../examples/own-components/src/counting.rs"]
+mod counting;
+use counting::Counting;
 
 /// Sends one line of `every` to the LLC and the others to DRAM.
 #[derive(Clone, Debug)]
@@ -191,61 +192,6 @@ impl Stack for Deaf {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct CountingSpec {}
-
-/// A stack whose cores drive descriptor rings of their own, and count their bursts in one line.
-#[derive(Clone)]
-struct Counting {
-    counter: LineAddr,
-    taken: Vec<u64>,
-}
-
-impl Role for Counting {
-    fn restart_meters(&mut self, _: &mut Bus) {
-        self.taken.fill(0);
-    }
-    fn tables(&self, _: &RoleView) -> Vec<(&'static str, Value)> {
-        let rows = self.taken.iter().map(|n| vec![(*n).into()]).collect();
-        vec![("counting", table(&[("packets", "packets")], rows))]
-    }
-}
-
-impl Stack for Counting {
-    type Spec = CountingSpec;
-    const DRIVES_RINGS: bool = true;
-
-    fn build(_: &CountingSpec, site: &mut StackSite) -> Result<(Counting, Vec<ExtensionThread>), String> {
-        let (counter, cores) = (site.shared(1), site.cores.len());
-        let driver = |local| site.driver(local).ok_or("\"counting\" needs a nic on a port".to_string());
-        let drivers = (0..cores).map(driver).collect::<Result<Vec<_>, _>>()?;
-        let threads = drivers.into_iter().map(|d| ExtensionThread::new(CountingCore(d))).collect();
-        Ok((Counting { counter, taken: vec![0; cores] }, threads))
-    }
-}
-
-#[derive(Clone)]
-struct CountingCore(PollMode);
-
-impl Software for CountingCore {
-    fn step(&mut self, c: &mut Ctx) -> Step {
-        let before = c.tally.taken;
-        let step = self.0.step(c);
-        let taken = c.tally.taken - before;
-        if let (true, Some(shared)) = (taken > 0, c.roles.get_mut::<Counting>()) {
-            c.program.push(Op::Atomic { line: shared.counter });
-            shared.taken[c.step.local] += taken;
-        }
-        step
-    }
-    fn notify(&mut self, what: Notice, now: Time) -> Wakes {
-        self.0.notify(what, now)
-    }
-    fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        self.0.retired(tag, c);
-    }
-}
-
 const ON_A_PORT: &str = r#"
     name = "own"
     platform = "icx"
@@ -267,7 +213,7 @@ fn a_stack_of_one_s_own_drives_the_rings_of_a_nic_on_a_port() {
     };
     let (own, plain) = (run(ON_A_PORT), run(&ON_A_PORT.replace("\"counting\"", "\"poll_mode\"")));
     let taken: Vec<u64> =
-        own.tables["counting"]["rows"].as_array().expect("rows").iter().filter_map(|r| r[0].as_u64()).collect();
+        own.tables["counting"]["rows"].as_array().expect("rows").iter().filter_map(|r| r[1].as_u64()).collect();
     assert!(taken.iter().all(|n| *n > 1500), "both cores take packets: {taken:?}");
     assert!((3900..=4100).contains(&taken.iter().sum::<u64>()), "{taken:?} of 4000 packets");
     for o in [&own, &plain] {
