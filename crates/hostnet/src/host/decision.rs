@@ -173,11 +173,12 @@ mod tests {
         }
     }
 
-    /// A host with 400 packets on average: a queue that grew by 320 may shrink again, and one that grew by 480 does not.
+    /// A host with 500 packets on average: a queue that grew by 480 may shrink again, and one that grew by 640 does not. Both
+    /// grew by more than the 320 packets that the window allows.
     #[test]
     fn a_queue_fails_no_rate_before_it_has_grown_beyond_what_it_holds() {
-        for (each, expected) in [(20.0, None), (30.0, Some(false))] {
-            let queue = with_latency(|_| 0.0, |i| each * f64::from(i) + jitter(i), Some(400.0));
+        for (each, expected) in [(30.0, None), (40.0, Some(false))] {
+            let queue = with_latency(|_| 0.0, |i| each * f64::from(i) + jitter(i), Some(500.0));
             for load in ["peak_loss", "peak_slo"] {
                 assert_eq!(decided(&run(load), &queue, LOOKS), expected, "{load}, {each} a batch");
             }
