@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct Credits {
     domain: Domain,
-    /// Credits in use, each entry with the time at which its credits were taken.
+    /// Latest credits that were taken, those in use among them, each entry with the time at which its credits were taken.
     taken: VecDeque<(Time, u32)>,
     /// Returned credits that have not reached the sender yet, each entry with its time of arrival.
     returning: VecDeque<(Time, u32)>,
@@ -41,17 +41,28 @@ impl Credits {
     }
 
     #[inline]
-    fn settle(&mut self, mut n: u32, now: Time) {
-        while n > 0 {
-            let (at, out) = self.taken.front_mut().expect("a credit came back that nobody had taken");
-            let part = n.min(*out);
-            self.domain.give_many(part, now, *at);
-            *out -= part;
-            n -= part;
-            if *out == 0 {
-                self.taken.pop_front();
-            }
-        }
+    fn settle(&mut self, n: u32, now: Time) {
+        self.domain.give_oldest(n, now);
+    }
+
+    /// Entries of `taken` whose credits are in use, from the latest to the earliest, each with its credits in use.
+    fn in_use(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
+        let mut left = self.domain.used();
+        let entries = self.taken.iter().rev().map(move |&(at, n)| {
+            let part = n.min(left);
+            left -= part;
+            (at, part)
+        });
+        entries.take_while(|e| e.1 > 0)
+    }
+
+    /// Forgets the takes of returned credits. A function of its own, so that taking a credit stays short.
+    #[cold]
+    #[inline(never)]
+    fn forget_returned(&mut self) {
+        let used = self.in_use().count();
+        self.taken.drain(..self.taken.len() - used);
+        self.taken.reserve(used + 1);
     }
 
     /// Takes `n` credits.
@@ -66,6 +77,9 @@ impl Credits {
             return Err(self.wait_for(n));
         }
         self.domain.force_many(n, now);
+        if self.taken.len() == self.taken.capacity() {
+            self.forget_returned();
+        }
         self.taken.push_back((now, n));
         Ok(())
     }
@@ -137,7 +151,7 @@ impl Credits {
     pub fn read(&self, now: Time) -> DomainReading {
         let mut seen = self.clone();
         seen.collect(now);
-        seen.domain.read(now)
+        seen.domain.read_in_order(seen.in_use(), now)
     }
 }
 
@@ -168,6 +182,26 @@ mod tests {
         let r = c.read(Time::ns(100));
         assert!((r.latency_ns - 40.0).abs() < 1e-9 && (r.little_ns - 40.0).abs() < 1e-9, "{r:?}");
         assert_eq!((r.occupancy, r.peak), (1.2, 3)); // 120 credit-ns over 100 ns
+    }
+
+    /// Every 10 ns a credit is taken for 20 ns, so that two are in use all the time. A window of 1,000 ns finds two in use, of
+    /// which it sees 5 and 15 ns, and leaves two in use.
+    #[test]
+    fn thousands_of_takes_are_held_as_long_as_the_first() {
+        let mut c = Credits::new(3);
+        for i in 0..200 {
+            let now = Time::ns(10 * i);
+            if i == 100 {
+                c.restart(Time::ns(995));
+            }
+            assert_eq!(c.take(1, now), Ok(()));
+            c.give_at(1, now + Time::ns(20));
+        }
+        let r = c.read(Time::ns(1995));
+        assert_eq!((r.occupancy, r.peak, r.arrival_rate), (2.0, 2, 0.1e9));
+        // 98 credits of 20 ns, and one of 15 ns and one of 5 ns that were in use at the start
+        assert!((r.latency_ns - (98.0 * 20.0 + 15.0 + 5.0) / 100.0).abs() < 1e-9, "{r:?}");
+        assert!(c.taken.len() <= 64, "takes of returned credits are forgotten");
     }
 
     #[test]

@@ -140,6 +140,15 @@ impl Domain {
         self.held += u128::from((end - start).0) * u128::from(n);
     }
 
+    /// Returns the `n` credits that were taken longest ago; the domain must then be read with [`Domain::read_in_order`].
+    #[inline]
+    pub(super) fn give_oldest(&mut self, n: u32, now: Time) {
+        debug_assert!(self.used >= n, "a credit came back that nobody had taken");
+        self.balance += self.offset(now) * i128::from(n);
+        self.used -= n;
+        self.returns += u64::from(n);
+    }
+
     /// Credits that nobody holds.
     #[inline]
     pub fn free(&self) -> u32 {
@@ -181,6 +190,15 @@ impl Domain {
     /// The readings of the window that ends at `now`.
     pub fn read(&self, now: Time) -> DomainReading {
         self.read_without(TakesToCome::default(), now)
+    }
+
+    /// The readings of the window that ends at `now` of a domain whose credits return in the order of their takes, given the
+    /// times at which the credits `in_use` were taken.
+    pub(super) fn read_in_order(&self, in_use: impl Iterator<Item = (Time, u32)>, now: Time) -> DomainReading {
+        // The balance lacks the takes of returned credits once these are added.
+        let takes = in_use.map(|(at, n)| self.offset(at) * i128::from(n)).sum::<i128>();
+        let held = (self.balance + takes).try_into().unwrap_or(0);
+        Domain { held, ..self.clone() }.read(now)
     }
 
     /// The readings of the window that ends at `now`, without the takes `later` that come after the window.

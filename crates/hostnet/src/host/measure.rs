@@ -20,7 +20,7 @@ use crate::meter::table::table;
 use crate::meter::{metric, tenant_column, MetricId, Values};
 use crate::placement::{ddio, PlacementPolicy};
 use crate::stack::tcp::Network;
-use crate::stack::{Role, Software, Thread};
+use crate::stack::{Role, Software, Tally, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
@@ -147,11 +147,12 @@ impl Host {
 
     /// Numbers of the window up to now.
     pub(super) fn reading(&self) -> Reading {
-        let distributions = self.distributions();
+        let total = self.total();
+        let distributions = self.distributions(&total);
         let mut v = statics(&self.spec);
         distributions.iter().for_each(|d| d.set_percentiles(&mut v));
         let rows = self.row_counts();
-        let (w, y) = (&self.meters.window, &self.total());
+        let (w, y) = (&self.meters.window, &*total);
         let span = self.machine.now - w.start;
         let us = span.0.max(1).to_f64() / 1e6;
         let m = &self.machine.mem.stats;
@@ -295,7 +296,7 @@ impl Host {
 
     /// Distributions of the window up to now, of which metrics are percentiles. The first two are [`LATENCIES`] and
     /// [`DRAM_LATENCIES`].
-    fn distributions(&self) -> Vec<Distribution> {
+    fn distributions(&self, total: &Tally) -> Vec<Distribution> {
         let latencies = [
             (metric::LAT_P50_US, 0.5),
             (metric::LAT_P90_US, 0.9),
@@ -320,7 +321,7 @@ impl Host {
         }
         let of_dram = of_metrics(&[(metric::DRAM_LAT_P50_NS, 0.5), (metric::DRAM_LAT_P99_NS, 0.99)]);
         let mut found = vec![
-            Distribution::new(&self.total().latency_ns, 1e3, of_host),
+            Distribution::new(&total.latency_ns, 1e3, of_host),
             Distribution::new(&self.machine.mem.stats.dram_ps, 1e3, of_dram),
         ];
         if let Some(rtt) = self.round_trips() {

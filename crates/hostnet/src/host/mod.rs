@@ -150,7 +150,7 @@ impl Host {
     }
 
     /// Passes a signal of the hardware to software, or to the traffic outside the host.
-    #[inline]
+    #[inline(always)]
     fn on(&mut self, s: MachineSignal) {
         // A device moves lines far more often than anything else happens, and completes no request by it.
         if let MachineSignal::Moved { port, lines } = s {
@@ -160,10 +160,9 @@ impl Host {
             return;
         }
         self.dispatch(s);
-        self.count_completed();
     }
 
-    #[inline]
+    #[inline(never)]
     fn dispatch(&mut self, s: MachineSignal) {
         match s {
             MachineSignal::CoreFree(c) => self.step(c),
@@ -181,6 +180,7 @@ impl Host {
             MachineSignal::Traffic(e) => self.on_traffic(e),
             MachineSignal::Timer(n) => self.on_timer(Timer::numbered(n)),
         }
+        self.count_completed();
     }
 
     #[inline]
