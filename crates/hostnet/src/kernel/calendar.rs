@@ -63,7 +63,6 @@ pub struct Calendar<E> {
     words: u64,
     /// Number (time >> WIDTH_BITS) of the bucket that the window starts at.
     cursor: u64,
-    near: usize,
     /// Events beyond the horizon, as time, lane with order of insertion, and node.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_seq: u64,
@@ -83,7 +82,6 @@ impl<E: Copy> Default for Calendar<E> {
             used: [0; WORDS],
             words: 0,
             cursor: 0,
-            near: 0,
             far: BinaryHeap::new(),
             far_seq: 0,
             far_enters: u64::MAX,
@@ -164,7 +162,6 @@ impl<E: Copy> Calendar<E> {
     fn link(&mut self, id: u32, bucket: u64, at: u16) {
         let b = bucket.to_usize() & (BUCKETS - 1);
         self.nodes[id.to_usize()].at = at;
-        self.near += 1;
         let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
         if *word & bit == 0 {
             *word |= bit;
@@ -209,7 +206,7 @@ impl<E: Copy> Calendar<E> {
     /// The function is inlined so that the event is not copied on its way to the caller.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        if self.near == 0 {
+        if self.words == 0 {
             let Reverse((at, _, _)) = self.far.peek()?;
             self.cursor = at >> WIDTH_BITS;
             self.migrate();
@@ -233,7 +230,6 @@ impl<E: Copy> Calendar<E> {
         }
         self.nodes[id.to_usize()].next = self.free;
         self.free = id;
-        self.near -= 1;
         self.popped += 1;
         let [in_bucket, lane] = node.at.to_be_bytes();
         self.lane = lane;
@@ -249,7 +245,7 @@ impl<E: Copy> Calendar<E> {
             return w * 64 + first.trailing_zeros().to_usize();
         }
         // The search begins with the next word and ends with the first one, whose buckets before `start` come last.
-        debug_assert!(self.words != 0, "near > 0, so a bucket is in use");
+        debug_assert!(self.words != 0, "the caller has found that a bucket is in use");
         let ahead = self.words.rotate_right(w.to_u32() + 1).trailing_zeros().to_usize();
         let i = (w + 1 + ahead) % WORDS;
         i * 64 + self.used[i].trailing_zeros().to_usize() % 64
@@ -257,7 +253,7 @@ impl<E: Copy> Calendar<E> {
 
     /// Time of the earliest event.
     pub fn next_at(&self) -> Option<Time> {
-        if self.near == 0 {
+        if self.words == 0 {
             return self.far.peek().map(|Reverse((at, _, _))| Time(*at));
         }
         let start = self.cursor.to_usize() & (BUCKETS - 1);
@@ -271,13 +267,9 @@ impl<E: Copy> Calendar<E> {
     pub fn popped(&self) -> u64 {
         self.popped
     }
-    /// Number of events that are pending.
-    pub fn len(&self) -> usize {
-        self.near + self.far.len()
-    }
     /// Whether no event is pending.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.words == 0 && self.far.is_empty()
     }
 }
 
