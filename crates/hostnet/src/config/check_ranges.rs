@@ -64,22 +64,32 @@ const COUNTS: [(&str, u64); 19] = [
 /// Returns one clause that names key, value and what would be valid.
 pub(super) fn ranges(s: &Scenario) -> Check {
     let spec = serde_json::to_value(s).map_err(|e| e.to_string())?;
-    within("", &spec)
+    within(&mut String::new(), &spec)
 }
 
-fn within(path: &str, v: &Value) -> Check {
+/// Checks the values below `path`, which is as before where they are within their ranges.
+fn within(path: &mut String, v: &Value) -> Check {
+    let length = path.len();
     match v {
         Value::Object(table) => {
-            let dot = if path.is_empty() { "" } else { "." };
-            table
-                .iter()
-                .filter(|(key, _)| !WORDS.contains(&key.as_str()))
-                .try_for_each(|(key, v)| within(&format!("{path}{dot}{key}"), v))
+            for (key, v) in table.iter().filter(|(key, _)| !WORDS.contains(&key.as_str())) {
+                path.push_str(if length == 0 { "" } else { "." });
+                path.push_str(key);
+                within(path, v)?;
+                path.truncate(length);
+            }
+            Ok(())
         }
-        Value::Array(list) => list.iter().enumerate().try_for_each(|(i, v)| within(&format!("{path}[{i}]"), v)),
+        Value::Array(list) => list.iter().enumerate().try_for_each(|(i, v)| {
+            path.push_str(&format!("[{i}]"));
+            within(path, v)?;
+            path.truncate(length);
+            Ok(())
+        }),
         Value::Number(n) => number(path, n),
-        Value::String(text) => quantity(path, text),
-        Value::Null | Value::Bool(_) => Ok(()),
+        // A quantity begins with its number.
+        Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit()) => quantity(path, text),
+        Value::String(_) | Value::Null | Value::Bool(_) => Ok(()),
     }
 }
 

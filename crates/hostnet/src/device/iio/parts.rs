@@ -194,11 +194,11 @@ impl HomeAgentPath {
     }
 
     /// Writes lines back in the time up to `now` in which no request used the path; lines beyond the buffer's capacity
-    /// go before the next request.
+    /// go before the next request. Returns the time on the path that these take.
     #[inline]
-    fn write_back(&mut self, now: Time) {
+    fn write_back(&mut self, now: Time) -> Time {
         if self.owed == Time::ZERO {
-            return;
+            return Time::ZERO;
         }
         if now > self.free {
             let gone = self.owed.min(now - self.free);
@@ -206,11 +206,11 @@ impl HomeAgentPath {
             self.free += gone;
             self.busy += gone;
         }
-        if self.owed > self.most {
-            self.free += self.owed - self.most;
-            self.busy += self.owed - self.most;
-            self.owed = self.most;
-        }
+        let beyond = self.owed.saturating_sub(self.most);
+        self.free += beyond;
+        self.busy += beyond;
+        self.owed = self.owed - beyond;
+        beyond
     }
 
     /// Time at which the last line of a train leaves for a write that gets its entries now; the other lines of the
@@ -226,11 +226,11 @@ impl HomeAgentPath {
     }
 
     /// Time at which a core's request that arrives now leaves, where earlier cores' requests hold the path until
-    /// `cores`. The request waits for these requests and for one packet of a device, which takes at most `packet`.
+    /// `cores`. The request waits for these requests, for the lines that no longer fit into the write-back buffer, and for
+    /// one packet of a device, which takes at most `packet`.
     #[inline]
     pub(super) fn admit_core_request(&mut self, now: Time, cores: Time, interval: Time, packet: Time) -> Time {
-        self.write_back(now);
-        let at = now.max(cores);
+        let at = now.max(cores) + self.write_back(now);
         let at = at.max(self.free.min(at + packet));
         self.free = self.free.max(at) + interval;
         self.busy += interval;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Ports of a crossbar take turns, one packet each (gem5, mem/xbar.cc): a core's request waits for earlier requests of
-//! cores, and for one packet of the devices.
+//! cores, for modified lines of L2s beyond the write-back buffer, and for one packet of the devices.
 
 use super::Iio;
 use crate::device::DevicePosts;
@@ -150,6 +150,27 @@ mod tests {
     fn what_an_l2_has_written_back_goes_behind_requests_while_there_is_room() {
         assert_eq!(passed(2, |_, mem| mem.written_back = 4), [(0, 0), (1, 1)]);
         assert_eq!(passed(2, |_, mem| mem.written_back = 5), [(3, 0), (4, 1)]);
+    }
+
+    /// Each request comes with a line that its L2 writes back. Four of these fit into the buffer; the others take 3 ns each
+    /// before a request, so that the path carries a request each 4 ns. What a device has sent before goes in turns with
+    /// them, at most 3 ns with each request; its 60 ns are thus gone after 20 requests, and no backlog stays.
+    #[test]
+    fn what_l2s_write_back_holds_up_cores_and_not_devices() {
+        let (mut iio, mut mem, mut cal) = parts();
+        let device = |iio: &mut Iio, at| iio.controllers[0].to_home_agent.admit_first_line(at, Time::ns(1), 60);
+        assert_eq!(device(&mut iio, Time::ZERO), Time::ZERO);
+        let mut passed = Vec::new();
+        for n in 0..40 {
+            mem.written_back += 1;
+            mem.send(&mut cal, Time::ZERO, Txn::new(TxnOp::Read, LineAddr(n), CoreId(0), Time::ZERO));
+            iio.delay_core_request(&mut mem, &mut cal, TxnId::new(n.to_usize()), Time::ZERO);
+            passed.push(iio.shared.as_ref().unwrap().free - Time::ns(1));
+        }
+        assert_eq!((passed[0], passed[3], passed[4]), (Time::ns(3), Time::ns(15), Time::ns(22)));
+        let last = passed[39];
+        assert_eq!(last, Time::ns(60 + 36 * 3 + 39));
+        assert_eq!(device(&mut iio, last), last + Time::ns(1));
     }
 
     #[test]
