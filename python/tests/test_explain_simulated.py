@@ -294,3 +294,15 @@ def test_a_line_takes_its_interval_on_the_path_to_the_home_agent(run):
     result = run(1, 1, **{"platform.iio.line_interval": "12 ns"})
     assert result["p2m_gbs"] == pytest.approx(64 / 12, rel=0.02)
     assert result["iio_path_util"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_fitted_value_that_a_faster_link_has_outgrown_is_a_note():
+    run = {"tenant.0.cores": 1, "run.requests": 200, "run.warmup_requests": 50}
+    of = {
+        link: api.run(Scenario.load("pcie-cx6").with_({**run, "peripheral.0.link": link}))
+        for link in ("200 Gbps", "400 Gbps")
+    }
+    said = {link: [n for n in explain.of_result(r).notes if "was fitted to" in n] for link, r in of.items()}
+    assert said["200 Gbps"] == []
+    (note,) = said["400 Gbps"]
+    assert "peripheral[0].rings.receive_packets = 20" in note and "or 40, which grows" in note

@@ -41,6 +41,7 @@ mod mixtures;
 mod mixtures_drawn;
 mod nic;
 mod nodes;
+mod outgrown;
 mod pcie_reference;
 mod pipeline;
 mod poll_mode;

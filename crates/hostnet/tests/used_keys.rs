@@ -119,7 +119,7 @@ fn others(key: &Key) -> Vec<Value> {
     all
 }
 
-/// What a run yields: metrics and tables, without the counts of the simulator's own work.
+/// What a run yields: metrics, tables and warnings, without the counts of the simulator's own work.
 fn result(outcome: &Outcome) -> (Vec<Option<u64>>, String) {
     let mut values: Vec<_> = outcome.values.0.iter().map(|v| v.map(f64::to_bits)).collect();
     for (m, v) in hostnet::meter::METRICS.iter().zip(&mut values) {
@@ -127,7 +127,7 @@ fn result(outcome: &Outcome) -> (Vec<Option<u64>>, String) {
             *v = None;
         }
     }
-    (values, Value::Object(outcome.tables.clone()).to_string())
+    (values, json!([outcome.tables, outcome.warnings]).to_string())
 }
 
 type Results = BTreeMap<String, (Vec<Option<u64>>, String)>;
@@ -243,7 +243,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 28] = [
+const CONDITIONS: [(&str, &str); 29] = [
     ("seed", "Seed of every random stream"),
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
@@ -271,6 +271,7 @@ const CONDITIONS: [(&str, &str); 28] = [
     ("memory.quirks.row_hit_limit", "of a bank's command queue"),
     ("rings.quirks.transmit_buffer", "fills where the wire is slower"),
     ("rings.quirks.transmit_turnaround", "when `transmit_packets` frames were in flight"),
+    ("rings.quirks.fitted.receive_packets", "is one's own, and is not judged"),
     ("rings.quirks.receive_turnaround", "when `receive_packets` packets were in flight"),
 ];
 
