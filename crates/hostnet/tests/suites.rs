@@ -44,6 +44,7 @@ mod nodes;
 mod outgrown;
 mod pcie_reference;
 mod pipeline;
+mod placement_table;
 mod poll_mode;
 mod probe_place;
 mod protocol;
