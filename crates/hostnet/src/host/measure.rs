@@ -97,6 +97,10 @@ impl Host {
 
     /// Starts a new window now.
     pub(super) fn restart_window(&mut self) {
+        self.restart_within_epoch(Host::restart_counters);
+    }
+
+    fn restart_counters(&mut self) {
         self.meters.window = Window::new();
         self.meters.window.start = self.machine.now;
         self.meters.window.accepted = self.sum_of_nics(|nic| nic.counts.accepted);
