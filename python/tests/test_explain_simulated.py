@@ -306,3 +306,11 @@ def test_a_fitted_value_that_a_faster_link_has_outgrown_is_a_note():
     assert said["200 Gbps"] == []
     (note,) = said["400 Gbps"]
     assert "peripheral[0].rings.receive_packets = 20" in note and "or 40, which grows" in note
+
+
+@pytest.mark.parametrize(("quadrant", "window"), [(1, "200 ns"), (4, "1 us"), (4, "2 us")])
+def test_a_link_is_busy_for_no_longer_than_a_short_window(run, quadrant, window):
+    # A packet that is on its way, or waits for the link, at either end of a window counts with its part within it.
+    r = run(quadrant, 1, **{"run.time": window, "run.warmup_time": "20 us"})
+    assert 0 <= r["pcie_up_util"] <= 1 and 0 <= r["pcie_down_util"] <= 1
+    assert max(r["pcie_up_util"], r["pcie_down_util"]) > 0.5
