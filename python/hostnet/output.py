@@ -241,7 +241,7 @@ def _claim(out: Path, command: str, contents: Contents | None, replace: bool) ->
 
 
 def _contents(there: Any) -> Contents | None:
-    """What a manifest says about the points of its directory; None where it says nothing that can be read."""
+    """Points that a manifest names; None where it names none that can be read."""
     try:
         return Contents(**there) if isinstance(there["points"], Mapping) else None
     except (TypeError, KeyError):

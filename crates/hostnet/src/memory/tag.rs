@@ -37,7 +37,7 @@ impl Tag {
     #[inline]
     pub fn core(self) -> Option<CoreId> {
         let code = self.0 & CLASS_1;
-        (code != CLASS_1).then_some(CoreId(code.into()))
+        (code != CLASS_1).then_some(CoreId(code))
     }
     /// The tag of a descriptor for the core that this tag names, or of its class.
     #[inline]
