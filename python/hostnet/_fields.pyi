@@ -272,7 +272,8 @@ class CoreSpec(Section):
     """Instructions per cycle that code other than line copies sustains. Dependences, branches and instruction fetch
     keep the value below `width`."""
     count: int
-    """Number of cores of a node; `nodes.cores` has precedence."""
+    """Number of cores of a node; `nodes.cores` has precedence. Cores that no tenant takes are idle and change
+    nothing."""
     l1_prefetch: L1PrefetchSpec | None
     """Hardware prefetchers of the L1, which follow loads of application memory; none when absent."""
     lfb: int
@@ -294,7 +295,8 @@ class CoreSpec(Section):
     """Load or store instructions that it takes to move one 64-byte line."""
     threads: int
     """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
-    first come the first threads of all cores, then the second threads of the same cores in the same order."""
+    first come the first threads of all cores, then the second threads of the same cores in the same order. A core
+    whose second thread no tenant takes is as fast as a core with one."""
     width: int
     """Instructions that a core can dispatch, and retire, in one cycle."""
 
@@ -510,7 +512,8 @@ class EthernetPeripheralSpec(Section):
     propagation: str
     """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
-    """Size of the NIC's receive buffer. The default is 130,944 B."""
+    """Size of the NIC's receive buffer, which decides only where packets come faster than they go on to memory. The
+    default is 130,944 B."""
     rings: RingsSpec | None
     """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, the keys of this
     table have their defaults."""
@@ -565,7 +568,8 @@ class EthernetSpec(Section):
     propagation: str
     """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
-    """Size of the NIC's receive buffer. The default is 130,944 B."""
+    """Size of the NIC's receive buffer, which decides only where packets come faster than they go on to memory. The
+    default is 130,944 B."""
     rings: RingsSpec | None
     """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, the keys of this
     table have their defaults."""
@@ -592,6 +596,22 @@ class FastPathCosts(Section):
     turn: int
     """Instructions of a turn in which the thread finds no work: NIC, queue manager, sixteen contexts, slow path.
     The default is 2004."""
+
+
+class FittedPackets(Section):
+    """Origin of a fitted `receive_packets`: the links of the NIC that was measured."""
+    generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5'] | Literal['gen6']
+    """PCIe generation of the measured NIC's port; a faster one here changes no result, and causes a warning."""
+    lanes: int
+    """PCIe lanes of the measured NIC's port; more of them here change no result, and cause a warning."""
+    link: str
+    """Rate of the Ethernet link of the measured NIC; a faster one here changes no result, and causes a warning."""
+    receive_packets: int
+    """Value of `receive_packets` that was fitted. Another value of `receive_packets` is one's own, and is not
+    judged."""
+    to: str
+    """Result of the measured NIC that the value reproduces, as a result has it: '76 million packets of 64 B a
+    second'."""
 
 
 class FlowRule(Section):
@@ -916,7 +936,7 @@ class LoopbackAppSpec(Section):
     kind: Literal['loopback']
     touch: Literal['payload'] | Literal['header']
     """Part of a packet that the host writes and reads: 'payload' (all lines, the default) or 'header' (the first
-    line)."""
+    line), which are the same for packets of one line."""
 
 
 class MemcachedAppSpec(Section):
@@ -1146,10 +1166,11 @@ class PlacementSpec(Section):
     """Control loop that moves LLC ways between the NIC and the cores at run time; needs `policy = 'ddio'`. The
     number of ways is fixed when absent."""
     idio: IdioSpec | None
-    """Thresholds, intervals and choices of IDIO; needs `policy = 'idio'`."""
+    """Thresholds, intervals and choices of IDIO; needs `policy = 'idio'`. `policy = 'table'` takes its classes and
+    its queue of hints."""
     mode: Literal['invalidate'] | Literal['prefetch'] | Literal['static'] | Literal['dynamic'] | None
     """Set of IDIO's mechanisms that are active; needs `policy = 'idio'`. `dynamic` when absent."""
-    policy: Literal['dma'] | Literal['ddio'] | Literal['ideal'] | Literal['idio']
+    policy: Literal['dma'] | Literal['ddio'] | Literal['ideal'] | Literal['idio'] | Literal['table']
     """Policy that chooses the destination of inbound lines."""
     resq: bool
     """Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the
@@ -1159,6 +1180,8 @@ class PlacementSpec(Section):
     sends in place has no last read."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
     """Agent that sweeps transmit buffers after transmission (Sweeper); none by default."""
+    table: TableSpec | None
+    """Destination of each class of lines; needs `policy = 'table'`."""
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
@@ -1444,6 +1467,9 @@ class RingsQuirks(Section):
     fetch_delay: str
     """Time from the decision to fetch descriptors to the read request. The time also covers what the NIC spends on
     descriptors after they have arrived. The default is 0."""
+    fitted: FittedPackets | None
+    """Origin of `receive_packets` where it was fitted to one NIC; a NIC with faster links that keeps the value is
+    warned of."""
     one_engine: bool
     """Whether one DMA engine serves both directions, and issues all lines of a packet, or of a group of
     descriptors, before those of another. When false (the default), reads and writes take turns on the link."""
@@ -1710,6 +1736,21 @@ class StreamTransferAppSpec(Section):
     """Node of the readers, or of the memory that is read with `stores = 'none'`. The default is 0."""
     stores: Literal['cached'] | Literal['nontemporal'] | Literal['none']
     """Kind of stores that write the buffer: 'cached' (the default), 'nontemporal' or 'none'."""
+
+
+class TableSpec(Section):
+    """Destination of each class of lines that devices write."""
+    descriptor: str
+    """Used descriptors and completions that a NIC behind PCIe writes back. 'llc' by default."""
+    header: str
+    """First line of each packet, which holds its headers: 'dram', 'llc', 'mlc' (the L2 of the packet's core), or
+    the latter two with ways, such as 'llc 2-5'. 'llc' by default."""
+    payload: str
+    """Other lines of each packet, and lines that RDMA NICs and SSDs write, which are for no core: 'mlc' is 'llc'
+    for them. 'llc' by default."""
+    payload_class1: str | None
+    """Other lines of packets of class 1, whose DSCP `placement.idio.class1_dscp` lists; as `payload` when
+    absent."""
 
 
 class TcpEchoAppSpec(Section):

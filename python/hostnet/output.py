@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 import uuid
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -48,7 +49,7 @@ class Contents:
     def lost(self, there: Contents) -> str | None:
         """The loss when these results replace
         ``there``, as the end of a sentence; None when these points include all points of ``there``."""
-        many = f"{len(there.points):,} point{'' if len(there.points) == 1 else 's'}"
+        many = _points(there)
         if self.of != there.of:
             return f"holds {many} of {there.of}, and this is {self.of}"
         if self.quick != there.quick:
@@ -60,6 +61,10 @@ class Contents:
         if self.engine == there.engine and other:  # another engine may have other defaults
             return f"holds {many} of {there.of}, of which {other:,} differ{'s' if other == 1 else ''} in other values"
         return None
+
+
+class OtherEngineWarning(UserWarning):
+    """A command replaces results that another version of the engine has measured."""
 
 
 #: Sentences that say how a user keeps or replaces existing results.
@@ -186,7 +191,7 @@ def directory(out: Path, command: str, contents: Contents | None = None, *, repl
     ``out`` holds points that ``contents`` lacks, unless ``replace`` is set.
     """
     with _made(out), _locked(out):
-        before = _claim(out, command, None if replace else contents)
+        before = _claim(out, command, contents, replace)
         try:
             for left in out.glob(f"{_PART}*"):  # left by a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
@@ -204,8 +209,9 @@ def directory(out: Path, command: str, contents: Contents | None = None, *, repl
             shutil.rmtree(tmp, ignore_errors=True)
 
 
-def _claim(out: Path, command: str, contents: Contents | None) -> list[str]:
-    """The files that ``command`` may replace. Raises HostnetError when the directory belongs to another command."""
+def _claim(out: Path, command: str, contents: Contents | None, replace: bool) -> list[str]:
+    """The files that ``command`` may replace. Raises HostnetError when the directory belongs to another command, or holds
+    what ``contents`` lacks and ``replace`` does not give up."""
     owned = manifest(out)
     if owned is None:
         stray = sorted(p.name for p in out.iterdir() if not p.is_dir() and not p.name.startswith("."))
@@ -219,18 +225,31 @@ def _claim(out: Path, command: str, contents: Contents | None) -> list[str]:
             f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory."
         )
     if contents is not None:
-        lost = _lost(contents, owned.get("contents"))
-        if lost is not None:
+        there = _contents(owned.get("contents"))
+        lost = contents.lost(there) if there else "holds results of which it does not say what they are of"
+        if lost is not None and not replace:
             raise HostnetError(f"{out}: {lost}; {WAYS_OUT}.")
+        if there and there.engine != contents.engine:
+            warnings.warn(
+                f"{out}: engine {there.engine} measured the {_points(there)} of {there.of} there; when this command succeeds, "
+                f"what engine {contents.engine} measures replaces all of them, and nothing of them is kept or mixed in.",
+                OtherEngineWarning,
+                stacklevel=2,
+            )
     files: list[str] = owned["files"]
     return files
 
 
-def _lost(contents: Contents, there: Any) -> str | None:
+def _contents(there: Any) -> Contents | None:
+    """Points that a manifest names; None where it names none that can be read."""
     try:
-        return contents.lost(Contents(**there))
-    except (TypeError, AttributeError):
-        return "holds results of which it does not say what they are of"
+        return Contents(**there) if isinstance(there["points"], Mapping) else None
+    except (TypeError, KeyError):
+        return None
+
+
+def _points(of: Contents) -> str:
+    return f"{len(of.points):,} point{'' if len(of.points) == 1 else 's'}"
 
 
 def _replace(out: Path, command: str, contents: Contents | None, before: list[str], tmp: Path) -> None:

@@ -25,25 +25,25 @@ class Quantity:
     units: Mapping[str, float]
 
 
-# Other spellings of bandwidths, in Gb/s.
-_BITS = {"kbps": 1e-6} | {
-    prefix + unit: scale
-    for unit in ("bit/s", "b/s")
-    for prefix, scale in {"": 1e-9, "k": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}.items()
+# Other spellings of rates: prefixes in both cases, and their sizes in billions.
+_PREFIXES = {"": 1e-9, "k": 1e-6, "K": 1e-6, "m": 1e-3, "M": 1e-3, "g": 1.0, "G": 1.0, "t": 1e3, "T": 1e3}
+_BITS = {prefix + unit: size for unit in ("bps", "bit/s", "bits/sec", "b/s") for prefix, size in _PREFIXES.items()}
+_BYTES = {prefix + "B/s": size for prefix, size in _PREFIXES.items()} | {
+    prefix + "iB/s": 1e-9 * 2.0**power for prefix, power in {"K": 10, "M": 20, "G": 30, "T": 40}.items()
 }
-_BITS["Kb/s"] = 1e-6
-_BYTES = {"B/s": 8e-9, "kB/s": 8e-6, "KB/s": 8e-6, "MB/s": 8e-3, "GB/s": 8.0, "TB/s": 8e3}
+_PACKETS = {prefix + unit: 1e3 * size for unit in ("pps", "rps") for prefix, size in _PREFIXES.items()}
+
+#: Units of rates that messages name; the others are other spellings of them.
+_USUAL = {"bps", "Kbps", "Mbps", "Gbps", "Tbps", "B/s", "KB/s", "MB/s", "GB/s", "pps", "Mpps", "rps", "krps", "Mrps"}
 
 #: Kinds of quantity. The first one whose unit a key takes is the key's.
 QUANTITIES = {
     "ns": Quantity("ns", "ns", {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}),
     "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}),
     "GHz": Quantity("GHz", "ghz", {"Hz": 1e-9, "kHz": 1e-6, "MHz": 1e-3, "GHz": 1.0}),
-    "Mrps": Quantity("Mrps", "mrps", {"pps": 1e-6, "kpps": 1e-3, "Mpps": 1.0, "rps": 1e-6, "krps": 1e-3, "Mrps": 1.0}),
-    "Gbps": Quantity(
-        "Gb/s", "gbps", {"bps": 1e-9, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0, "Tbps": 1e3} | _BITS | _BYTES
-    ),
-    "GB/s": Quantity("GB/s", "gbs", {"B/s": 1e-9, "KB/s": 1e-6, "kB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1.0, "TB/s": 1e3}),
+    "Mrps": Quantity("Mrps", "mrps", _PACKETS),
+    "Gbps": Quantity("Gb/s", "gbps", _BITS | {unit: 8 * size for unit, size in _BYTES.items()}),
+    "GB/s": Quantity("GB/s", "gbs", _BYTES),
     "Gps": Quantity("1e6/s", "mps", {"ps": 1e-6, "kps": 1e-3, "Mps": 1.0, "Gps": 1e3}),
 }
 _VALUE = re.compile(r"([0-9][0-9_.]*)\s*(\S+)")
@@ -95,6 +95,11 @@ def units_of(scenario: Scenario, path: str) -> list[str]:
     node, _ = _node(json.loads(scenario.resolve()), path)
     units = set() if node is None else _units(node)
     return list(dict.fromkeys(u for sign, q in QUANTITIES.items() if sign in units for u in q.units if u in units))
+
+
+def usual(units: Sequence[str]) -> list[str]:
+    """The units without other spellings of the same ones, for a message."""
+    return [u for u in units if u in _USUAL or u not in _BITS | _BYTES | _PACKETS]
 
 
 def _units(node: Mapping[str, Any]) -> set[str]:

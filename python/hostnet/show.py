@@ -115,11 +115,11 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
 
 
 def warnings(results: Sequence[Result], to: Console | None = None) -> None:
-    """Warnings of a result about its measured window; of several results, their number and the warnings of the first one."""
+    """Warnings of a result about its window and its values; of several results, their number and the warnings of the first one."""
     found = [r.warnings for r in results if r.warnings]
     if not found:
         return
-    of = "" if len(results) == 1 else f"{len(found)} of {len(results)} points were not steady; the first: "
+    of = "" if len(results) == 1 else f"{len(found)} of {len(results)} points have warnings; the first: "
     for said in found[0]:
         (to or console()).print(f"warning: {of}{said}", highlight=False, markup=False)
 

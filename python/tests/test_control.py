@@ -71,6 +71,17 @@ def test_ways_are_set_at_run_time() -> None:
     assert ways[:4] == [2, 3, 4, 4]
 
 
+def test_a_search_has_epochs_at_every_rate_and_finds_what_it_finds_alone(tiny) -> None:
+    search = tiny.with_({"run.load": "peak_nodrop"})
+    seen = []
+    beside = hn.run(search, control=lambda epoch: seen.append(epoch.tenants[0]["offered"]), interval="5 us")
+    alone = hn.run(search)
+    assert beside["throughput_mrps"] == alone["throughput_mrps"] > 0
+    assert len(seen) > 10 and max(seen) > 5 * beside["throughput_mrps"], "a rate that is too high was tried"
+    with pytest.raises(HostnetError, match="directed tests have no epochs"):
+        hn.run(hn.Scenario.load("mmio-probe"), control=lambda epoch: None)
+
+
 def test_exceptions_and_settings_of_other_policies_end_the_run() -> None:
     def broken(epoch) -> None:
         raise KeyError("mine")

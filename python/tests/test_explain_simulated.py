@@ -294,3 +294,23 @@ def test_a_line_takes_its_interval_on_the_path_to_the_home_agent(run):
     result = run(1, 1, **{"platform.iio.line_interval": "12 ns"})
     assert result["p2m_gbs"] == pytest.approx(64 / 12, rel=0.02)
     assert result["iio_path_util"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_fitted_value_that_a_faster_link_has_outgrown_is_a_note():
+    run = {"tenant.0.cores": 1, "run.requests": 200, "run.warmup_requests": 50}
+    of = {
+        link: api.run(Scenario.load("pcie-cx6").with_({**run, "peripheral.0.link": link}))
+        for link in ("200 Gbps", "400 Gbps")
+    }
+    said = {link: [n for n in explain.of_result(r).notes if "was fitted to" in n] for link, r in of.items()}
+    assert said["200 Gbps"] == []
+    (note,) = said["400 Gbps"]
+    assert "peripheral[0].rings.receive_packets = 20" in note and "or 40, which grows" in note
+
+
+@pytest.mark.parametrize(("quadrant", "window"), [(1, "200 ns"), (4, "1 us"), (4, "2 us")])
+def test_a_link_is_busy_for_no_longer_than_a_short_window(run, quadrant, window):
+    # A packet that is on its way, or waits for the link, at either end of a window counts with its part within it.
+    r = run(quadrant, 1, **{"run.time": window, "run.warmup_time": "20 us"})
+    assert 0 <= r["pcie_up_util"] <= 1 and 0 <= r["pcie_down_util"] <= 1
+    assert max(r["pcie_up_util"], r["pcie_down_util"]) > 0.5

@@ -56,12 +56,28 @@ def test_results_of_another_engine_are_replaced_by_the_same_points(tmp_path):
             (tmp / "a").write_text(engine)
 
     made("1", ways2="x")
-    made("2", ways2="y")
+    told = r"engine 1 measured the 1 point of kvs there; .* what engine 2 measures replaces all of them, and nothing of them is kept"
+    with pytest.warns(output.OtherEngineWarning, match=told):
+        made("2", ways2="y")
     with pytest.raises(hn.HostnetError, match="1 point of kvs, of which 1 differs in other values"):
         made("2", ways2="z")
     with pytest.raises(hn.HostnetError, match="1 point of kvs, of which this one lacks 1"):
         made("3", ways4="y")
     assert (tmp_path / "out" / "a").read_text() == "2"
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_command_says_on_one_line_that_it_replaces_results_of_another_engine(cli, tiny_file, tmp_path, replace):
+    out, more = tmp_path / "out", (["--vary", "seed=2,3", "--replace"] if replace else ["--vary", "seed=1,2,3"])
+    assert "measured" not in cli("sweep", tiny_file, "--vary", "seed=1,2", "--out", out, check=0).stderr
+    about = json.loads((out / output.MANIFEST).read_text())
+    ours, about["contents"]["engine"] = about["contents"]["engine"], "0.0.9"
+    (out / output.MANIFEST).write_text(json.dumps(about))
+    done = cli("sweep", tiny_file, *more, "--out", out, check=0)
+    said = [line for line in done.stderr.splitlines() if line.startswith("hostnet: warning: ")]
+    assert len(said) == 1 and f"{out}: engine 0.0.9 measured the 2 points of tiny there" in said[0], done.stderr
+    assert f"what engine {ours} measures replaces all of them" in said[0]
+    assert "engine" not in cli("sweep", tiny_file, *more, "--out", out, check=0).stderr, "now they are this engine's"
 
 
 def test_a_directory_that_does_not_say_what_it_holds_is_refused(tmp_path):

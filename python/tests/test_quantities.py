@@ -55,6 +55,30 @@ def test_rates_of_packets_and_of_bits_have_a_column_each():
     assert {n: a["unit"] for n, a in about.items()} == {"traffic.rate_mrps": "Mrps", "traffic.rate_gbps": "Gb/s"}
 
 
+def test_a_study_may_name_every_unit_that_the_engine_takes():
+    scenario = hn.Scenario.load("testpmd")
+    for path, some in (("traffic.rate", {"mpps", "gb/s", "GiB/s"}), ("peripheral.0.link", {"gbps", "Gbits/sec"})):
+        units = quantities.units_of(scenario, path)
+        # The pattern of the schema ends in the list of units, which the engine's parser reads, too.
+        node, _ = quantities._node(json.loads(scenario.resolve()), path)
+        (listed,) = [text.rsplit("(", 1)[1].rstrip(")$").split("|") for text in quantities.patterns(node)]
+        assert set(units) == set(listed) and some < set(units)
+        assert set(quantities.usual(units)) < set(units) and not some & set(quantities.usual(units)), path
+
+
+@pytest.mark.parametrize(
+    "text, gbps",
+    [("20 gb/s", 20.0), ("20Gb/s", 20.0), ("20 Gbit/s", 20.0), ("640000 kbps", 0.64), ("100 MB/s", 0.8)]
+    + [("1 GiB/s", 8 * 2**30 / 1e9), ("9.41 Gbits/sec", 9.41)],
+)
+def test_rates_read_as_people_write_them(text, gbps):
+    columns, _ = swept("testpmd", "traffic.rate", [text])
+    assert columns == [{"traffic.rate_gbps": pytest.approx(gbps)}]
+    for wrong in ("20 GBps", "20 GBPS"):
+        with pytest.raises(hn.HostnetError, match="expected a rate such as .*units are"):
+            hn.Scenario.load("testpmd").with_({"traffic.rate": wrong}).resolve()
+
+
 def test_what_is_no_quantity_stays_as_it_is():
     for path, values in (("placement.policy", ["dma", "ddio"]), ("seed", [1, 2]), ("platform", ["sim24"])):
         columns, about = swept("quadrant1" if path == "placement.policy" else "kvs", path, values)

@@ -467,7 +467,7 @@ def said(path):
 
 def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
     placement = said("placement")
-    assert placement["policy"][:2] == ["dma, ddio, ideal, idio", ""] and placement["sweep_rx"][:2] == [
+    assert placement["policy"][:2] == ["dma, ddio, ideal, idio, table", ""] and placement["sweep_rx"][:2] == [
         "true, false",
         "false",
     ]

@@ -382,3 +382,20 @@ fn an_error_from_progress_aborts_the_run() {
     assert_eq!(e.unwrap_err(), "stopped");
     assert_eq!(calls, 3);
 }
+
+/// A row for each microsecond of silence: a million of them fill a table within the first second.
+#[test]
+fn a_run_ends_when_its_timeline_or_trace_is_full() {
+    let text =
+        Touch { traffic: "arrivals = \"fixed\", rate = \"10 pps\"", run: "requests = 20", ..Touch::default() }.text();
+    for key in ["timeline", "trace"] {
+        let every = |span: &str| {
+            text.replace("requests = 20", &format!("requests = 20, warmup_requests = 0, {key} = \"{span}\""))
+        };
+        let said = run(&scenario(&every("1 us")), &mut |_| Ok(())).unwrap_err();
+        let expected = format!("run.{key} = \"1 us\" has made 1000000 rows in 1 s of simulated time");
+        assert!(said.starts_with(&expected) && said.contains("give a longer interval"), "{said}");
+        let rows = simulate(&every("100 us")).tables[key]["rows"].as_array().map_or(0, Vec::len);
+        assert!((18_000..=21_000).contains(&rows), "{key}: {rows} rows in two seconds");
+    }
+}

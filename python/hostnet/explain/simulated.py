@@ -89,6 +89,7 @@ def explain(result: Result) -> Explanation:
         causes=drops.causes(lost),
         network_losses=sum(loss.count for loss in lost if loss.where.startswith("network")),
         tenants=tenants.several(result.data),
+        notes=list(result.warnings),
     )
     core, device = classes_of(m)
     if core:

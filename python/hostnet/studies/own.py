@@ -15,7 +15,7 @@ from ..api import MOST_POINTS
 from ..declared import matching, unit
 from ..errors import HostnetError, SpecError
 from ..paths import nearest, scenario_file
-from ..quantities import units_of
+from ..quantities import units_of, usual
 from ..results import column_info
 from ..specs import Scenario
 from . import SYSTEMS, Plot, Rows, Study
@@ -240,7 +240,7 @@ def _written(axis: Axis, base: Scenario, place: _Place) -> Axis:
     for path in axis.paths:
         units = units_of(base, path)
         if units and axis.unit not in units:
-            near = nearest(axis.unit, units)
+            near = nearest(axis.unit, usual(units))
             raise place.key("unit").error(
                 f"{axis.unit!r} is no unit of {path}; {near}" if axis.unit else f"is missing: {path} has a unit; {near}"
             )

@@ -28,7 +28,7 @@ pub struct LoopbackSpec {
     /// in addition.
     pub bytes: Size,
     /// Part of a packet that the host writes and reads: "payload" (all lines, the default) or "header" (the first
-    /// line).
+    /// line), which are the same for packets of one line.
     #[serde(default)]
     pub touch: Touched,
 }

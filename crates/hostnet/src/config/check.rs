@@ -194,10 +194,14 @@ fn placement(s: &Scenario) -> Check {
     ] {
         need(!stray, || format!("placement.{key} needs placement.policy = \"idio\""))?;
     }
-    need(s.placement.policy != PlacementPolicy::Idio || s.cores_per_node().to_usize() <= tag::CORES, || {
+    need(s.placement.table.is_none() || s.placement.policy == PlacementPolicy::Table, || {
+        "placement.table needs placement.policy = \"table\"".into()
+    })?;
+    need(!s.placement.reads_codes() || s.cores_per_node().to_usize() <= tag::CORES, || {
         let (cores, most) = (s.cores_per_node(), tag::CORES);
         format!(
-            "placement.policy = \"idio\" has codes for {most} cores; a node of platform \"{}\" has {cores}",
+            "placement.policy = \"{}\" has codes for {most} cores; a node of platform \"{}\" has {cores}",
+            s.placement.policy.name(),
             s.platform.name
         )
     })?;
@@ -328,9 +332,11 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     need(!matches!(t.app, AppSpec::CliqueMap(_)), || {
         "replies of two segments take buffers at the second core of a pair, which only returns buffers to the pool; leave it out".into()
     })?;
-    need(s.placement.policy != PlacementPolicy::Idio, || {
-        "beside it placement.policy = \"idio\" has no core to name: a tag names one, and both cores of a pair have the buffers"
-            .into()
+    need(!s.placement.hints(), || {
+        format!(
+            "beside it placement.policy = \"{}\" has no core to name: a tag names one, and both cores of a pair have the buffers",
+            s.placement.policy.name()
+        )
     })
 }
 

@@ -349,6 +349,13 @@ impl Scenario {
         })
     }
 
+    /// Sentences about fitted values that the NICs have outgrown.
+    pub fn outgrown(&self) -> Vec<String> {
+        let Some(pcie) = &self.platform.pcie else { return Vec::new() };
+        let nics = self.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?)));
+        nics.filter_map(|(i, nic)| nic.outgrown(&format!("peripheral[{i}]"), pcie)).collect()
+    }
+
     /// The Ethernet NIC of `tenant` with its port: the one that the tenant names, or the first one.
     pub fn nic_of(&self, tenant: TenantId) -> Option<(PortId, &EthernetSpec)> {
         let name = self.tenant(tenant).stack.nic();

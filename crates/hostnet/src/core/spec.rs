@@ -34,10 +34,11 @@ pub enum RobHolds {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoreSpec {
-    /// Number of cores of a node; `nodes.cores` has precedence.
+    /// Number of cores of a node; `nodes.cores` has precedence. Cores that no tenant takes are idle and change nothing.
     pub count: u32,
     /// Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
-    /// first come the first threads of all cores, then the second threads of the same cores in the same order.
+    /// first come the first threads of all cores, then the second threads of the same cores in the same order. A core
+    /// whose second thread no tenant takes is as fast as a core with one.
     #[serde(default = "one")]
     pub threads: u32,
     /// Clock frequency of the core.

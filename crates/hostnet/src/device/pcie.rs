@@ -35,6 +35,16 @@ impl Generation {
         };
         transfers * code
     }
+
+    /// Name in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Generation::Gen3 => "gen3",
+            Generation::Gen4 => "gen4",
+            Generation::Gen5 => "gen5",
+            Generation::Gen6 => "gen6",
+        }
+    }
 }
 
 /// PCIe links between the devices and the IIO.
@@ -109,11 +119,16 @@ impl PcieSpec {
         self.non_posted * lanes.div_ceil(QUARTER)
     }
 
+    /// Bits per second of one lane after the line code.
+    pub fn lane_bps(&self) -> f64 {
+        self.quirks.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64())
+    }
+
     /// Bytes of payload that a port of `lanes` lanes carries per second in packets of the largest payload.
     pub fn payload_rate(&self, lanes: u32) -> f64 {
-        let lane = self.quirks.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
         let payload = self.max_payload.0.to_f64();
-        f64::from(lanes) * lane / 8.0 * (1.0 - self.dllp_share) * payload / (payload + f64::from(self.write_overhead))
+        f64::from(lanes) * self.lane_bps() / 8.0 * (1.0 - self.dllp_share) * payload
+            / (payload + f64::from(self.write_overhead))
     }
 
     /// Checks that the parameters of the links fit together.
@@ -165,8 +180,7 @@ pub const NON_POSTED: usize = 1;
 impl PcieSpec {
     /// One direction of a port of `lanes` lanes.
     fn link(&self, lanes: u32) -> Link {
-        let lane = self.quirks.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
-        let bps = lane * f64::from(lanes) * (1.0 - self.dllp_share);
+        let bps = self.lane_bps() * f64::from(lanes) * (1.0 - self.dllp_share);
         Link::new(bps, self.propagation.into())
     }
     /// The upstream link, from a device to the IIO, with the credits that the device needs to send.

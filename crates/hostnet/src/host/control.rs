@@ -59,19 +59,17 @@ impl TenantView {
         self.latencies.get(within.min(self.latencies.len()).checked_sub(1)?).map(|ns| ns.to_f64() / 1e3)
     }
 
-    /// Observations since the reading `was`, or since the restart of the counters.
-    fn since(&mut self, was: &TenantView) {
+    /// Changes each count by that of `other`.
+    fn each(&mut self, other: &TenantView, change: Change) {
         let counts = [
-            (&mut self.offered, was.offered),
-            (&mut self.served, was.served),
-            (&mut self.lost, was.lost),
-            (&mut self.llc_hits, was.llc_hits),
-            (&mut self.llc_misses, was.llc_misses),
-            (&mut self.dram_lines, was.dram_lines),
+            (&mut self.offered, other.offered),
+            (&mut self.served, other.served),
+            (&mut self.lost, other.lost),
+            (&mut self.llc_hits, other.llc_hits),
+            (&mut self.llc_misses, other.llc_misses),
+            (&mut self.dram_lines, other.dram_lines),
         ];
-        for (now, before) in counts {
-            *now = since(*now, before);
-        }
+        counts.into_iter().for_each(|(count, by)| *count = change(*count, by));
     }
 }
 
@@ -125,22 +123,21 @@ pub struct Control {
     pub every: Time,
     /// The function that is called at the end of each epoch.
     pub decide: Arc<Mutex<Decide>>,
-    /// Counters at the end of the last epoch.
+    /// Counters at the end of the last epoch, or at a restart of the counters since then.
     last: EpochView,
-    failed: Option<String>,
+    /// Counts of the present epoch up to a restart of the counters within it.
+    begun: EpochView,
 }
 
 impl Control {
     /// A control plane that calls `decide` at the end of each epoch of length `every`.
     pub fn new(every: Time, decide: Arc<Mutex<Decide>>) -> Control {
-        Control { every, decide, last: EpochView::default(), failed: None }
+        Control { every, decide, last: EpochView::default(), begun: EpochView::default() }
     }
 }
 
-/// Increase of a counter since the value `was`, or since the restart of the counter.
-fn since(is: u64, was: u64) -> u64 {
-    is.checked_sub(was).unwrap_or(is)
-}
+/// Change of a count by another one.
+type Change = fn(u64, u64) -> u64;
 
 impl Host {
     /// Starts the epochs of `control`.
@@ -150,9 +147,21 @@ impl Host {
         self.run.control = Some(Box::new(control));
     }
 
-    /// Error of the control plane, if it has failed.
-    pub(super) fn control_failure(&mut self) -> Option<String> {
-        self.run.control.as_mut()?.failed.take()
+    /// Restarts the counters by `restart`, and keeps what the present epoch of the control plane has counted.
+    pub(super) fn restart_within_epoch(&mut self, restart: impl FnOnce(&mut Host)) {
+        let before = self.run.control.is_some().then(|| self.view());
+        restart(self);
+        let Some(before) = before else { return };
+        let after = self.view();
+        let Some(c) = &mut self.run.control else { return };
+        let last = std::mem::replace(&mut c.last, after);
+        let begun = std::mem::take(&mut c.begun);
+        c.begun = epoch(before, &last, &begun);
+    }
+
+    /// Reason for which the run cannot go on, such as an error of the control plane.
+    pub(super) fn failure(&mut self) -> Option<String> {
+        self.run.failed.take()
     }
 
     /// `Timer::Control`.
@@ -160,9 +169,10 @@ impl Host {
         let (is, ways) = (self.view(), self.machine.mem.llc_ways());
         self.tenants.iter_mut().flat_map(|t| &mut t.tally.recent).for_each(Vec::clear);
         let Some(c) = self.run.control.as_mut().filter(|_| !self.run.stopped) else { return };
-        let was = std::mem::replace(&mut c.last, is.clone());
+        let last = std::mem::replace(&mut c.last, is.clone());
+        let begun = std::mem::take(&mut c.begun);
         let said = c.decide.lock().map_err(|_| "the control plane has failed".to_string());
-        let said = said.and_then(|mut decide| decide(epoch(is, &was)));
+        let said = said.and_then(|mut decide| decide(epoch(is, &last, &begun)));
         let set = said.and_then(|s| {
             self.machine.placement.set(&s.placement, ways)?;
             s.tenant_ways.iter().try_for_each(|(tenant, ways)| self.set_ways_of(*tenant, ways))
@@ -170,7 +180,7 @@ impl Host {
         let Some(c) = self.run.control.as_mut() else { return };
         match set {
             Ok(()) => self.machine.cal.post(self.machine.now + c.every, Timer::Control),
-            Err(e) => c.failed = Some(e),
+            Err(e) => self.run.failed = Some(e),
         }
     }
 
@@ -262,21 +272,33 @@ const CLASSES: [AccessClass; 12] = [
     AccessClass::BackgroundRd,
 ];
 
-/// Observations of the epoch between two readings of the counters.
-fn epoch(mut is: EpochView, was: &EpochView) -> EpochView {
-    for (a, b) in is.cores.iter_mut().zip(&was.cores) {
-        a.mlc_wb = since(a.mlc_wb, b.mlc_wb);
-        a.mlc_invalidations = since(a.mlc_invalidations, b.mlc_invalidations);
-        a.hints = since(a.hints, b.hints);
-        a.hints_dropped = since(a.hints_dropped, b.hints_dropped);
-        a.llc_misses = since(a.llc_misses, b.llc_misses);
+/// The observations `is` with each count changed by that of `other`.
+fn each(mut is: EpochView, other: &EpochView, change: Change) -> EpochView {
+    for (a, b) in is.cores.iter_mut().zip(&other.cores) {
+        let counts = [
+            (&mut a.mlc_wb, b.mlc_wb),
+            (&mut a.mlc_invalidations, b.mlc_invalidations),
+            (&mut a.hints, b.hints),
+            (&mut a.hints_dropped, b.hints_dropped),
+            (&mut a.llc_misses, b.llc_misses),
+        ];
+        counts.into_iter().for_each(|(count, by)| *count = change(*count, by));
     }
-    is.tenants.iter_mut().zip(&was.tenants).for_each(|(a, b)| a.since(b));
-    is.llc_wb = since(is.llc_wb, was.llc_wb);
-    is.llc_wb_unread = since(is.llc_wb_unread, was.llc_wb_unread);
-    is.dma_writes = since(is.dma_writes, was.dma_writes);
-    is.dma_write_misses = since(is.dma_write_misses, was.dma_write_misses);
-    is.dram_reads = since(is.dram_reads, was.dram_reads);
-    is.dram_writes = since(is.dram_writes, was.dram_writes);
+    is.tenants.iter_mut().zip(&other.tenants).for_each(|(a, b)| a.each(b, change));
+    let counts = [
+        (&mut is.llc_wb, other.llc_wb),
+        (&mut is.llc_wb_unread, other.llc_wb_unread),
+        (&mut is.dma_writes, other.dma_writes),
+        (&mut is.dma_write_misses, other.dma_write_misses),
+        (&mut is.dram_reads, other.dram_reads),
+        (&mut is.dram_writes, other.dram_writes),
+    ];
+    counts.into_iter().for_each(|(count, by)| *count = change(*count, by));
     is
+}
+
+/// The epoch that ends with the reading `is`: what came since the reading `last`, and what the epoch had `begun` with before
+/// its counters restarted.
+fn epoch(is: EpochView, last: &EpochView, begun: &EpochView) -> EpochView {
+    each(each(is, last, u64::saturating_sub), begun, u64::saturating_add)
 }

@@ -71,14 +71,16 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
     run_of(spec, Beside::default(), progress)
 }
 
-/// Runs one point with a user-defined control plane.
+/// Runs one point with a user-defined control plane. A search keeps its state and its settings from one rate to the next.
 ///
 /// # Errors
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
-/// the control plane; also when the run is a search or a directed test.
+/// the control plane; also when the run has no load or is a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
-    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || spec.tenants.probe().is_some() {
-        return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
+    if spec.run.load == Load::None || spec.tenants.probe().is_some() {
+        return Err(
+            "a control plane needs tenants and a load: run.load = \"none\" and directed tests have no epochs".into()
+        );
     }
     run_of(spec, Beside { control: Some(control), ..Beside::default() }, progress)
 }
@@ -400,7 +402,7 @@ impl Run<'_, '_> {
                 let look = self.world.members[0].machine.now.saturating_add(STANDSTILL).min(Time::END);
                 self.world.run_until(look, move |h| h.run.completed_ever >= stop);
                 let host = &mut self.world.members[0];
-                host.control_failure().map_or(Ok(()), Err)?;
+                host.failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
@@ -447,7 +449,7 @@ impl Run<'_, '_> {
         let events = host.machine.cal.popped();
         let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / left);
         host.run_until(stop, |_| false);
-        host.control_failure().map_or(Ok(()), Err)?;
+        host.failure().map_or(Ok(()), Err)?;
         self.events += host.machine.cal.popped() - events;
         Ok(())
     }

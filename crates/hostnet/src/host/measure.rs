@@ -18,7 +18,7 @@ use crate::meter::interval::Intervals;
 use crate::meter::percentile::Distribution;
 use crate::meter::table::table;
 use crate::meter::{metric, tenant_column, MetricId, Values};
-use crate::placement::{ddio, PlacementPolicy};
+use crate::placement::{ddio, Placement, PlacementPolicy};
 use crate::stack::tcp::Network;
 use crate::stack::{Role, Software, Tally, Thread};
 use hdrhistogram::Histogram;
@@ -97,6 +97,10 @@ impl Host {
 
     /// Starts a new window now.
     pub(super) fn restart_window(&mut self) {
+        self.restart_within_epoch(Host::restart_counters);
+    }
+
+    fn restart_counters(&mut self) {
         self.meters.window = Window::new();
         self.meters.window.start = self.machine.now;
         self.meters.window.accepted = self.sum_of_nics(|nic| nic.counts.accepted);
@@ -126,7 +130,7 @@ impl Host {
 
     /// Adds a point to the timeline and to the occupancy averages.
     pub(super) fn sample(&mut self) {
-        let ways = self.machine.placement.way_range().mask();
+        let ways = self.machine.placement.way_mask();
         let lines = self.machine.mem.llc_rx_lines(ways);
         self.meters.window.rx_lines.push(lines);
         let moved: u64 = self.machine.mem.stats.dram.iter().sum();
@@ -545,8 +549,9 @@ pub fn statics(s: &Scenario) -> Values {
     v.set(metric::RX_FOOTPRINT_PER_LLC, footprint.to_f64() / llc.size.0.to_f64());
     v.set(metric::TOTAL_RX_ENTRIES, entries.into());
     v.set(metric::LLC_MIB, mib(llc.size.0));
-    if matches!(s.placement.policy, PlacementPolicy::Ddio | PlacementPolicy::Idio) {
-        v.set(metric::DDIO_CAPACITY_MIB, mib(ddio::capacity(llc.size.0, s.placement.ways.count, llc.ways)));
+    if matches!(s.placement.policy, PlacementPolicy::Ddio | PlacementPolicy::Idio | PlacementPolicy::Table) {
+        let ways = Placement::new(&s.placement).ways();
+        v.set(metric::DDIO_CAPACITY_MIB, mib(ddio::capacity(llc.size.0, ways, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
     v.set(metric::L1L2_KIB, private.to_f64() / 1024.0);

@@ -88,6 +88,8 @@ struct RunState {
     /// Requests that all tenants have completed since the host began.
     completed_ever: u64,
     control: Option<Box<control::Control>>,
+    /// Reason for which the run cannot go on.
+    failed: Option<String>,
 }
 
 /// Measurements of a host beside those of its parts.

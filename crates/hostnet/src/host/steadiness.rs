@@ -79,7 +79,8 @@ impl Host {
         (more > GROWTH * offered.to_f64() && more > DEVIATIONS * inside.to_f64().sqrt()).then_some(more)
     }
 
-    /// Sentences about what was not steady in the window, in which `offered` packets came.
+    /// Sentences about what was not steady in the window, in which `offered` packets came, and about values that its NICs have
+    /// outgrown.
     pub(super) fn warnings(&self, offered: u64) -> Vec<String> {
         let trend = &self.meters.window.trend;
         let (warm_up, given, window) = match self.counts_requests() {
@@ -110,6 +111,7 @@ impl Host {
                 100.0 * more / offered.max(1).to_f64()
             ));
         }
+        said.extend(self.spec.outgrown());
         said
     }
 }

@@ -2,6 +2,7 @@
 
 use super::timer::Timer;
 use super::Host;
+use crate::kernel::units::Span;
 use crate::kernel::{Int, Post, ThreadId, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
@@ -46,6 +47,9 @@ impl TimelineCounters {
     }
 }
 
+/// Rows of a timeline or a trace, at most: a million rows of fifteen columns are a gigabyte of result.
+const MOST_ROWS: usize = 1_000_000;
+
 #[derive(Clone, Default)]
 pub struct Timeline {
     every: Option<Time>,
@@ -78,10 +82,27 @@ impl Host {
         }
     }
 
+    /// Ends the run where the table of `key`, which has had a row for `every` interval, is full.
+    pub(super) fn is_full(&mut self, rows: usize, key: &str, every: Time) -> bool {
+        if rows < MOST_ROWS {
+            return false;
+        }
+        let seconds = (every.as_secs() * rows.to_f64()).to_string();
+        self.run.failed = Some(format!(
+            "run.{key} = \"{}\" has made {MOST_ROWS} rows in {seconds} s of simulated time, the most that a table holds; give a \
+             longer interval, or traffic.rate for a capture with long silences",
+            Span(every.0)
+        ));
+        true
+    }
+
     /// `Timer::Bin`.
     pub(super) fn on_bin(&mut self) {
         self.meters.timeline.pending = false;
         let (Some(every), false) = (self.meters.timeline.every, self.run.stopped) else { return };
+        if self.is_full(self.meters.timeline.rows.len(), "timeline", every) {
+            return;
+        }
         let now = self.machine.now;
         let is = TimelineCounters::of(&self.machine.mem.stats, self.completed());
         let was = std::mem::replace(&mut self.meters.timeline.last, is);

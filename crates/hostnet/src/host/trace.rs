@@ -72,6 +72,9 @@ impl Host {
     pub(super) fn on_sample(&mut self) {
         self.meters.trace.pending = false;
         let (Some(every), false) = (self.meters.trace.every, self.run.stopped) else { return };
+        if self.is_full(self.meters.trace.rows.len(), "trace", every) {
+            return;
+        }
         let (was, is) = (self.meters.trace.last, self.seen());
         let span = (is.at - was.at).0.max(1).to_f64();
         let mean = |i: usize| (is.held[i] - was.held[i]).to_f64() / span;

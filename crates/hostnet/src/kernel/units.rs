@@ -79,7 +79,8 @@ macro_rules! quantity {
     };
 }
 
-// The first unit of each list is the base unit. Parsing is case-sensitive.
+// The first unit of each list is the base unit. Parsing is case-sensitive: b is a bit and B is a byte. Prefixes of rates are
+// taken in both cases, since nobody means a thousandth of a bit.
 quantity!(
     /// A number of bytes.
     Size, "a size", "36 MiB",
@@ -98,7 +99,8 @@ quantity!(
 quantity!(
     /// A rate of requests or packets per second.
     Rate, "a rate", "26 Mrps",
-    [("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000), ("rps", 1), ("krps", 1_000), ("Mrps", 1_000_000)]
+    [("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000), ("rps", 1), ("krps", 1_000), ("Mrps", 1_000_000)],
+    also [("Kpps", 1_000), ("mpps", 1_000_000), ("Krps", 1_000), ("mrps", 1_000_000)]
 );
 quantity!(
     /// A rate of events per second.
@@ -110,10 +112,16 @@ quantity!(
     Bandwidth, "a bandwidth", "100 Gbps",
     [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)],
     also [
-        ("kbps", 1_000), ("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000),
-        ("Tbit/s", 1_000_000_000_000), ("b/s", 1), ("kb/s", 1_000), ("Kb/s", 1_000), ("Mb/s", 1_000_000),
-        ("Gb/s", 1_000_000_000), ("Tb/s", 1_000_000_000_000), ("B/s", 8), ("kB/s", 8_000), ("KB/s", 8_000),
-        ("MB/s", 8_000_000), ("GB/s", 8_000_000_000), ("TB/s", 8_000_000_000_000)
+        ("kbps", 1_000), ("mbps", 1_000_000), ("gbps", 1_000_000_000), ("tbps", 1_000_000_000_000),
+        ("bit/s", 1), ("kbit/s", 1_000), ("Kbit/s", 1_000), ("mbit/s", 1_000_000), ("Mbit/s", 1_000_000),
+        ("gbit/s", 1_000_000_000), ("Gbit/s", 1_000_000_000), ("tbit/s", 1_000_000_000_000),
+        ("Tbit/s", 1_000_000_000_000), ("bits/sec", 1), ("Kbits/sec", 1_000), ("Mbits/sec", 1_000_000),
+        ("Gbits/sec", 1_000_000_000), ("Tbits/sec", 1_000_000_000_000),
+        ("b/s", 1), ("kb/s", 1_000), ("Kb/s", 1_000), ("mb/s", 1_000_000), ("Mb/s", 1_000_000), ("gb/s", 1_000_000_000),
+        ("Gb/s", 1_000_000_000), ("tb/s", 1_000_000_000_000), ("Tb/s", 1_000_000_000_000), ("B/s", 8), ("kB/s", 8_000),
+        ("KB/s", 8_000), ("mB/s", 8_000_000), ("MB/s", 8_000_000), ("gB/s", 8_000_000_000), ("GB/s", 8_000_000_000),
+        ("tB/s", 8_000_000_000_000), ("TB/s", 8_000_000_000_000), ("KiB/s", 8 << 10), ("MiB/s", 8 << 20),
+        ("GiB/s", 8 << 30), ("TiB/s", 8 << 40)
     ]
 );
 
@@ -121,7 +129,10 @@ quantity!(
     /// A bandwidth in bytes per second.
     ByteRate, "a rate of bytes", "22.4 GB/s",
     [("B/s", 1), ("KB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)],
-    also [("kB/s", 1_000), ("TB/s", 1_000_000_000_000)]
+    also [
+        ("kB/s", 1_000), ("mB/s", 1_000_000), ("gB/s", 1_000_000_000), ("tB/s", 1_000_000_000_000),
+        ("TB/s", 1_000_000_000_000), ("KiB/s", 1 << 10), ("MiB/s", 1 << 20), ("GiB/s", 1 << 30), ("TiB/s", 1 << 40)
+    ]
 );
 
 /// An offered load: packets per second, or bits of their frames per second.
@@ -201,7 +212,8 @@ impl JsonSchema for OfferedRate {
         "OfferedRate".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let units: Vec<&str> = Rate::UNITS.iter().chain(Bandwidth::UNITS).chain(Bandwidth::ALSO).map(|u| u.0).collect();
+        let units: Vec<&str> =
+            [Rate::UNITS, Rate::ALSO, Bandwidth::UNITS, Bandwidth::ALSO].concat().iter().map(|u| u.0).collect();
         json_schema!({
             "type": "string",
             "description": "a rate of packets or of the bits of their frames with its unit",
@@ -309,20 +321,36 @@ mod tests {
             ("125 kB/s", 1_000_000),
             ("8 b/s", 8),
             ("8 B/s", 64),
+            ("20 gb/s", 20_000_000_000),
+            ("20gbps", 20_000_000_000),
+            ("20 Gbit/s", 20_000_000_000),
+            ("9.41 Gbits/sec", 9_410_000_000),
+            ("100 mb/s", 100_000_000),
+            ("100 mB/s", 800_000_000),
+            ("20 gB/s", 160_000_000_000),
+            ("1 KiB/s", 8 * 1024),
+            ("3 GiB/s", 3 * 8 * 1024 * 1024 * 1024),
         ] {
             assert_eq!(Bandwidth::parse(text), Ok(Bandwidth(bits)), "{text}");
             assert_eq!(OfferedRate::parse(text), Ok(OfferedRate::Bits(Bandwidth(bits))), "{text}");
         }
-        for (text, bytes) in
-            [("22.4 GB/s", 22_400_000_000), ("5 kB/s", 5_000), ("5 KB/s", 5_000), ("1 TB/s", 1_000_000_000_000)]
-        {
+        for (text, bytes) in [
+            ("22.4 GB/s", 22_400_000_000),
+            ("5 kB/s", 5_000),
+            ("5 gB/s", 5_000_000_000),
+            ("1 TB/s", 1_000_000_000_000),
+            ("2 MiB/s", 2 * 1024 * 1024),
+        ] {
             assert_eq!(ByteRate::parse(text), Ok(ByteRate(bytes)), "{text}");
         }
         assert_eq!(Bandwidth::parse("20 Gb/s").unwrap().to_string(), "20 Gbps");
-        assert!(
-            Bandwidth::parse("20 gb/s").is_err() && ByteRate::parse("20 Gb/s").is_err(),
-            "case tells bits from bytes"
-        );
+        for packets in ["14.88 mpps", "14.88 Mpps", "14880 Kpps"] {
+            assert_eq!(OfferedRate::parse(packets), Ok(OfferedRate::Packets(Rate(14_880_000))), "{packets}");
+        }
+        for neither in ["20 GBps", "20 GBPS", "20 Gib", "20 Gb"] {
+            assert!(Bandwidth::parse(neither).is_err(), "{neither} is of bits or of bytes");
+        }
+        assert!(ByteRate::parse("20 Gb/s").is_err() && ByteRate::parse("20 gb/s").is_err(), "b is a bit");
     }
 
     #[test]

@@ -123,6 +123,7 @@ impl Machine {
             resq: false,
             mode: None,
             idio: None,
+            table: None,
         };
         let placement = Placement::new(&placement);
         Machine { without_devices: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }

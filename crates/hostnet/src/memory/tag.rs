@@ -4,12 +4,15 @@
 use crate::kernel::{CoreId, Int};
 
 /// Code whose bits are all ones, which stands for class 1 instead of a core.
-const CLASS_1: u8 = 0b11_1111;
+const CLASS_1: u16 = 0b11_1111;
 /// Number of cores that have a code.
 pub const CORES: usize = CLASS_1 as usize;
 
-const HEADER: u8 = 1 << 6;
-const BURST: u8 = 1 << 7;
+const HEADER: u16 = 1 << 6;
+const BURST: u16 = 1 << 7;
+/// Mark beyond the eight bits of IDIO's tag, as PCIe's processing hints (TPH) tell descriptors from data in the two lowest bits of
+/// the address.
+const DESCRIPTOR: u16 = 1 << 8;
 
 /// Bits of the first dword that carry the core's code, from its highest bit down.
 const CORE_BITS: [u32; 6] = [23, 19, 18, 17, 16, 11];
@@ -18,15 +21,15 @@ const HEADER_BIT: u32 = 31;
 /// Bit of the first dword that signals a burst.
 const BURST_BIT: u32 = 10;
 
-/// Steering tag: destination core, header mark and burst mark, as eight reserved bits carry them.
+/// Steering tag: destination core, header mark and burst mark, as eight reserved bits carry them, and the mark of descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tag(u8);
+pub struct Tag(u16);
 
 impl Tag {
     /// Makes the tag of a line for `core`. A header names its core whatever the class; other lines of class 1 carry the
     /// code of class 1 instead, and so do all lines for a core that has no code.
     pub fn new(core: CoreId, class_1: bool, header: bool, burst: bool) -> Tag {
-        let code = if class_1 && !header || core.index() >= CORES { CLASS_1 } else { core.0.to_u8() };
+        let code = if class_1 && !header || core.index() >= CORES { CLASS_1 } else { core.0.to_u16() };
         Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
     }
 
@@ -34,7 +37,17 @@ impl Tag {
     #[inline]
     pub fn core(self) -> Option<CoreId> {
         let code = self.0 & CLASS_1;
-        (code != CLASS_1).then_some(CoreId(code.into()))
+        (code != CLASS_1).then_some(CoreId(code))
+    }
+    /// The tag of a descriptor for the core that this tag names, or of its class.
+    #[inline]
+    pub fn of_descriptor(self) -> Tag {
+        Tag(self.0 & !HEADER | DESCRIPTOR)
+    }
+    /// Whether the line holds descriptors or a completion.
+    #[inline]
+    pub fn is_descriptor(self) -> bool {
+        self.0 & DESCRIPTOR != 0
     }
     /// Whether the line is the first of its packet.
     #[inline]
@@ -47,7 +60,13 @@ impl Tag {
         self.0 & BURST != 0
     }
 
-    /// Reserved bits of a memory write's first dword.
+    /// The tag with the mark of descriptors of `other`, which a packet carries beside its first dword.
+    #[inline]
+    pub fn with_hint_of(self, other: Tag) -> Tag {
+        Tag(self.0 | other.0 & DESCRIPTOR)
+    }
+
+    /// Reserved bits of a memory write's first dword, which have no room for the mark of descriptors.
     #[inline]
     pub fn encode(self) -> u32 {
         if self == Tag::default() {
@@ -63,7 +82,7 @@ impl Tag {
         if dword == 0 {
             return Tag::default();
         }
-        let bit = |at: u32| (dword >> at & 1).to_u8();
+        let bit = |at: u32| (dword >> at & 1).to_u16();
         let core = CORE_BITS.iter().fold(0, |code, at| code << 1 | bit(*at));
         Tag(core | bit(HEADER_BIT) << 6 | bit(BURST_BIT) << 7)
     }
@@ -93,7 +112,7 @@ mod tests {
     #[test]
     fn no_bit_with_a_meaning_of_its_own_is_touched() {
         let own = 0x7f << 24 | 0x7 << 20 | 0xf << 12 | 0x3ff;
-        for bits in 0..=u8::MAX {
+        for bits in 0..=u8::MAX.into() {
             assert_eq!(Tag(bits).encode() & own, 0);
             assert_eq!(Tag::decode(Tag(bits).encode() | own), Tag(bits));
         }

@@ -388,6 +388,7 @@ mod tests {
             sweep_tx: SweepTx::None,
             iat: None,
             resq: false,
+            table: None,
             extension: None,
         }
     }

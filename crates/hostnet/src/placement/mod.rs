@@ -124,9 +124,13 @@ pub struct PlacementSpec {
     /// Set of IDIO's mechanisms that are active; needs `policy = "idio"`. `dynamic` when absent.
     #[serde(default)]
     pub mode: Option<idio::IdioMode>,
-    /// Thresholds, intervals and choices of IDIO; needs `policy = "idio"`.
+    /// Thresholds, intervals and choices of IDIO; needs `policy = "idio"`. `policy = "table"` takes its classes and its queue
+    /// of hints.
     #[serde(default)]
     pub idio: Option<idio::IdioSpec>,
+    /// Destination of each class of lines; needs `policy = "table"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<table::TableSpec>,
     /// Policy of one's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -194,6 +198,20 @@ impl PlacementSpec {
     /// Whether the policy decides by steering tags or hints lines to cores.
     pub fn reads_tags(&self) -> bool {
         Placement::new(self).reads_tags()
+    }
+
+    /// Whether the policy hints lines to the cores that their tags name.
+    pub fn hints(&self) -> bool {
+        match self.policy {
+            PlacementPolicy::Idio => true,
+            PlacementPolicy::Table => self.table.as_ref().is_some_and(table::TableSpec::hints),
+            _ => false,
+        }
+    }
+
+    /// Whether the policy reads a core, or class 1, from the codes of tags.
+    pub fn reads_codes(&self) -> bool {
+        self.policy == PlacementPolicy::Idio || self.table.as_ref().is_some_and(table::TableSpec::reads_codes)
     }
 }
 
@@ -295,6 +313,11 @@ pub trait DataPlane {
         0
     }
 
+    /// LLC ways that writes of devices may currently allocate into, as a mask.
+    fn way_mask(&self) -> u32 {
+        Ways { first: self.first_way(), count: self.ways() }.mask()
+    }
+
     /// Whether receive buffers are kept in a separate cache of unlimited size.
     fn keeps_buffers_apart(&self) -> bool {
         false
@@ -329,7 +352,7 @@ pub trait DataPlane {
         if *s == Settings::default() {
             return Ok(());
         }
-        Err("the control plane sets what placement.policy does not have; ways need \"ddio\" or \"idio\", prefetch \"idio\"".into())
+        Err("the control plane sets what placement.policy does not have; ways need \"ddio\", \"idio\" or \"table\", prefetch \"idio\"".into())
     }
 }
 
@@ -377,6 +400,10 @@ macro_rules! policies {
         }
 
         impl PlacementPolicy {
+            /// Name in scenarios.
+            pub fn name(self) -> &'static str {
+                match self { $(PlacementPolicy::$name => stringify!($file),)* }
+            }
             /// Checks that the scenario's settings suit its policy and platform.
             ///
             /// # Errors
@@ -409,9 +436,13 @@ macro_rules! policies {
             pub fn ways(&self) -> u32 {
                 match self { $(Placement::$name(p) => p.ways(),)* }
             }
-            /// LLC ways that writes of devices may currently allocate into.
-            pub fn way_range(&self) -> Ways {
-                match self { $(Placement::$name(p) => Ways { first: p.first_way(), count: p.ways() },)* }
+            /// Lowest LLC way of `placement.ways`, from which the user's control plane counts.
+            fn first_way(&self) -> u32 {
+                match self { $(Placement::$name(p) => p.first_way(),)* }
+            }
+            /// LLC ways that writes of devices may currently allocate into, as a mask.
+            pub fn way_mask(&self) -> u32 {
+                match self { $(Placement::$name(p) => p.way_mask(),)* }
             }
             /// Whether receive buffers are kept in a separate cache of unlimited size.
             pub fn keeps_buffers_apart(&self) -> bool {
@@ -434,7 +465,7 @@ macro_rules! policies {
             /// # Errors
             /// Fails with one sentence about a setting that the policy does not have.
             pub fn set(&mut self, s: &Settings, llc_ways: u32) -> Result<(), String> {
-                s.check_ways(llc_ways.saturating_sub(self.way_range().first))?;
+                s.check_ways(llc_ways.saturating_sub(self.first_way()))?;
                 match self { $(Placement::$name(p) => p.set(s),)* }
             }
             /// Tells the policy that the counters have been reset to zero.
@@ -454,6 +485,8 @@ policies! {
     mod ideal => Ideal(ideal::Ideal),
     /// IDIO: each inbound line goes to the L2 of its core, to the LLC or to DRAM.
     mod idio => Idio(idio::Idio),
+    /// A destination for each class of lines, as `placement.table` says: headers, payload, descriptors.
+    mod table => Table(table::Table),
     /// Policy of one's own, which an engine knows by its name.
     mod extension => Extension(extension::ExtensionPolicy),
 }

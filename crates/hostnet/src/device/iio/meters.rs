@@ -67,10 +67,12 @@ impl Iio {
         (self.ports.iter().map(|p| p.moved).sum(), self.completed() - self.completed_before)
     }
 
-    /// Share of time in which the ports' links carried packets, up and down.
+    /// Share of time in which the ports' links carried packets, up and down: at most 1, since of a packet that is being carried
+    /// at either end of the window only the part within it counts.
     pub fn utilisation(&self, now: Time) -> (f64, f64) {
         let span = (now - self.since).0.max(1).to_f64() * self.ports.len().max(1).to_f64();
-        let sum = |f: fn(&IioPort) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
+        let sum =
+            |f: fn(&IioPort) -> &Link| self.ports.iter().map(|p| f(p).busy_until(now).0).sum::<u64>().to_f64() / span;
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 

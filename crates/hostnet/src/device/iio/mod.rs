@@ -269,7 +269,7 @@ impl Iio {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines, reserved)) => {
-                let piece = Piece { tag: Tag::decode(reserved), ..piece };
+                let piece = Piece { tag: Tag::decode(reserved).with_hint_of(piece.tag), ..piece };
                 let source = IoWrite { port: p, slot: piece.slot };
                 let c = self.controller_of(p);
                 let each = self.ports[p].framing.train;

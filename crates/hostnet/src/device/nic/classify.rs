@@ -108,7 +108,7 @@ impl Marker {
     /// Steering tag for lines of `queue` that belong to no packet: descriptors are steered like payload of the queue's
     /// core.
     pub fn tag(&self, queue: QueueId) -> Tag {
-        Tag::new(self.cores[queue], false, false, false)
+        Tag::new(self.cores[queue], false, false, false).of_descriptor()
     }
 
     fn is_burst(&mut self, core: CoreId, bytes: u32, now: Time) -> bool {

@@ -17,6 +17,7 @@
 mod classify;
 mod contexts;
 pub mod drops;
+mod fitted;
 mod integrated;
 mod moderation;
 mod packet;

@@ -163,7 +163,7 @@ impl Nic {
         let tag = p.tags[usize::from(m.at > 0)];
         let line = if m.at == m.lines {
             self.pcie_mut().receiving = None;
-            return Piece { line: m.completion.expect("promised"), slot: m.slot, tag, omits: 0 };
+            return Piece { line: m.completion.expect("promised"), slot: m.slot, tag: tag.of_descriptor(), omits: 0 };
         } else {
             q.receive().line(p.buffer, m.at.into())
         };

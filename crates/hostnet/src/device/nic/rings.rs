@@ -1,5 +1,6 @@
 //! Descriptor rings in memory: their parameters in a scenario, and the positions of software and NIC in a ring.
 
+use super::fitted::FittedPackets;
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
@@ -13,7 +14,7 @@ pub const DATA_ROOM: u64 = 2048;
 /// Sizes that the buffer of one descriptor may have: the largest is that of Intel's NICs (82599 datasheet, SRRCTL.BSIZEPACKET).
 const BUFFERS: (u64, u64) = (1 << 10, 16 << 10);
 /// Largest number of packets whose DMA may be in flight.
-const MOST_IN_FLIGHT: u32 = 4096;
+pub(super) const MOST_IN_FLIGHT: u32 = 4096;
 /// Divisor of the size of a buffer. An mbuf of such a size takes an odd number of lines, which spreads mbufs over channels.
 const BUFFER_UNIT: u64 = 2 * LINE;
 
@@ -93,6 +94,9 @@ pub struct RingsQuirks {
     pub transmit_buffer: Size,
     /// Interrupt throttling of each queue by the kernel's driver.
     pub throttle: Throttle,
+    /// Origin of `receive_packets` where it was fitted to one NIC; a NIC with faster links that keeps the value is warned of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fitted: Option<FittedPackets>,
 }
 
 /// Interrupt throttling: the minimum time between two interrupts, which Linux's e1000 sets after each poll by the
@@ -143,6 +147,7 @@ impl Default for RingsQuirks {
             strip_fcs: true,
             transmit_buffer: Size(128 << 10),
             throttle: Throttle::Off,
+            fitted: None,
         }
     }
 }
@@ -248,6 +253,9 @@ impl RingsSpec {
                 "quirks.queue_turnaround = \"{}\" needs queue_requests, whose requests it delays",
                 self.quirks.queue_turnaround
             ));
+        }
+        if let Some(fitted) = &self.quirks.fitted {
+            fitted.check().map_err(|why| format!("quirks.fitted.{why}"))?;
         }
         if !(16 << 10..=1 << 30).contains(&self.quirks.transmit_buffer.0) {
             return Err(format!(

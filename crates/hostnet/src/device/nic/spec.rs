@@ -64,7 +64,8 @@ pub struct EthernetSpec {
     /// Bytes of the IP and TCP headers, including timestamps. The default is 52.
     #[serde(default = "headers")]
     pub headers: u32,
-    /// Size of the NIC's receive buffer. The default is 130,944 B.
+    /// Size of the NIC's receive buffer, which decides only where packets come faster than they go on to memory. The default
+    /// is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
     /// Number of receive descriptors of each core's queue, one per frame. The default is 1024. With descriptor rings in
