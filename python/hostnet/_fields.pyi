@@ -1310,6 +1310,10 @@ class PrefetchQuirks(Section):
     """Cache that the prefetcher belongs to; `llc` needs `pattern = 'stride'` and `adjacent = false`."""
     network: bool
     """Whether the prefetcher also follows accesses to a NIC's receive buffers."""
+    next_page: bool
+    """Whether a stream that reaches the end of its page of 4 KiB goes on in the next page of memory ('next-page
+    prefetcher', Intel SDM volume 4, MSR 1A4H). Otherwise each page begins a stream of its own. Excludes `pattern =
+    'stride'` and `waiting`."""
     ownership: bool
     """Whether prefetches that a request for ownership causes ask for ownership as well (Intel's event `PF_L2_RFO`);
     otherwise all prefetches are reads. Excludes `waiting`."""
@@ -1334,8 +1338,8 @@ class PrefetchSpec(Section):
     degree: int
     """Largest number of lines that one access prefetches."""
     distance: int
-    """Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream never
-    leaves its page of 4 KiB. With `pattern = 'stride'` only `degree` limits the distance."""
+    """Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream leaves
+    its page of 4 KiB only with `quirks.next_page`. With `pattern = 'stride'` only `degree` limits the distance."""
     enabled: bool
     """Whether the prefetcher is on."""
     quirks: PrefetchQuirks

@@ -68,7 +68,7 @@ def made(levels=LEVELS, **changed):
         ],
     }
     data = {
-        "format": 1,
+        "format": 2,
         "by": "a test",
         "quick": False,
         "seconds": 1.0,
@@ -76,6 +76,7 @@ def made(levels=LEVELS, **changed):
         "noise": {"steal": 0.0, "load": 0.1, "disturbed": 0.0, "priority": True},
         "cpus": [0, 1, 2, 3],
         "clock_ghz": stat(3.0),
+        "hashes_per_ns": stat(1.0),
         "latency": [{"bytes": s, "pages": "transparent", "ns": stat(expected(s, levels))} for s in SIZES],
         "sequential": None,
         "parallelism": [{"chases": n, "ns": stat(110.0 / n)} for n in (1, 8)],
@@ -123,7 +124,7 @@ def test_the_reach_of_a_tlb_is_told_from_a_cache():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2}, "format = 2, and this version of hostnet reads 1"),
+        ({"format": 1}, "format = 1, and this version of hostnet reads 2"),
         ({"latency": 3}, "latency is no list"),
         ({"latency": []}, "latency or parallelism holds no point"),
         ({"parallelism": [{"chases": 1}]}, "parallelism.0 lacks one of chases, ns"),

@@ -39,7 +39,7 @@ PAST = {**MIXTURE, "order": "non_temporal", "stores": 1.0}
 def file_of(*found, **changed):
     """The JSON of mixtures that a machine of formulas would have."""
     data = {
-        "format": "mixtures 1",
+        "format": "mixtures 2",
         "by": "a test",
         "quick": False,
         "seconds": 1.0,
@@ -81,9 +81,9 @@ def test_mixtures_are_read_as_settings_with_figures():
         (
             MIXTURE,
             {"format": 1},
-            "format = 1, and this version of hostnet reads mixtures 1 here; `hostnet-measure --mix",
+            "format = 2, and this version of hostnet reads mixtures 2 here; `hostnet-measure --mix",
         ),
-        (MIXTURE, {"format": "mixtures 2"}, "format = mixtures 2, and this"),
+        (MIXTURE, {"format": "mixtures 1"}, "format = mixtures 1, and this"),
         (MIXTURE, {"noise": None, "mixtures": []}, "mixtures is no list of at least one"),
         ({"chases": 1}, {}, "mixtures.0 lacks one of chasers, chases, ns, gbs, threads, order, stores"),
         ({**MIXTURE, "chases": 12}, {}, "mixtures.0.chases = 12 is no divisor of 32"),
@@ -105,9 +105,9 @@ def test_mixtures_that_are_none_are_refused_in_a_sentence(mixture, changed, said
 
 
 def test_a_calibration_refuses_mixtures_and_its_points_have_none():
-    with pytest.raises(HostnetError, match="^test: format = mixtures 1, and this version of hostnet reads 1 here"):
+    with pytest.raises(HostnetError, match="^test: format = mixtures 2, and this version of hostnet reads 2 here"):
         measured.parsed(file_of(MIXTURE), "test")
-    loaded = [{"threads": 1, "stores": s, "pause_cycles": 0, "ns": stat(120.0), "gbs": stat(9.0)} for s in (0.0, 1.0)]
+    loaded = [{"threads": 1, "stores": s, "pause_hashes": 0, "ns": stat(120.0), "gbs": stat(9.0)} for s in (0.0, 1.0)]
     seen = {replace(p.setting, curve="mixture") for p in made(loaded=loaded).points()}
     assert seen.isdisjoint(mixtures.planned(False))
     # What the fit minimises is computed from the points of a calibration alone.
@@ -144,9 +144,9 @@ def test_figures_follow_from_instructions():
     # Two threads execute 4 instructions for each of 1000 loads in 10 us: 20 ns a load of one thread.
     alone = curves.figures({"chase": 4000.0}, 10.0, measured.Setting("mixture", 4, 0, chasers=2), tables)
     assert alone == curves.Simulated(20.0, None)
-    # 21 instructions for each of 500 random lines that are stored to, 128 B each, beside 1000 loads of 64 B.
+    # 23 instructions for each of 500 random lines that are stored to, 128 B each, beside 1000 loads of 64 B.
     s = measured.Setting("mixture", 4, 1, 1.0, 0, "random")
-    found = curves.figures({"chase": 4000.0, "streams": 21 * 500.0}, 10.0, s, tables)
+    found = curves.figures({"chase": 4000.0, "streams": 23 * 500.0}, 10.0, s, tables)
     assert found.ns == 10.0 and found.gbs == pytest.approx((500 * 128 + 1000 * 64) / 1e4)
 
 

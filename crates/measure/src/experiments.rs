@@ -1,7 +1,7 @@
 //! The experiments that a calibration follows from, in the order in which they are measured.
 
 use crate::chain::{link, starts};
-use crate::kernels::{follow_many, multiply, Stream, CHASES, MULTIPLY_CYCLES};
+use crate::kernels::{follow_many, hash_many, multiply, Stream, CHASES, MULTIPLY_CYCLES};
 use crate::measured::{
     Bandwidth, BandwidthOrder, Latency, LineState, Loaded, Measured, Noise, Parallelism, Statistic, Transfer, FORMAT,
 };
@@ -31,6 +31,7 @@ pub(crate) const BY: &str = concat!("hostnet-measure ", env!("CARGO_PKG_VERSION"
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -> Result<Measured, String> {
     let mut lab = Lab::new(options, progress)?;
     let clock_ghz = lab.clock()?;
+    let hashes_per_ns = lab.hashes()?;
     let chase = lab.buffer(lab.chase_bytes(), false)?;
     let latency = lab.latency(&chase)?;
     let sequential = lab.sequential(&chase)?;
@@ -51,6 +52,7 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool
         machine: lab.machine,
         cpus: lab.cpus,
         clock_ghz,
+        hashes_per_ns,
         latency,
         sequential,
         parallelism,
@@ -183,6 +185,21 @@ impl<'a> Lab<'a> {
         Ok(Some(rates.figure(|r| r[0] * f64::from(cycles))))
     }
 
+    /// Rate of the hashes that a stream computes in its pauses.
+    fn hashes(&mut self) -> Result<Statistic, String> {
+        const HASHES: u32 = 8000;
+        self.tell("hashes", 0.0)?;
+        let work: Work<'_> = Box::new(|until| {
+            let mut done = 0.0;
+            while Instant::now() < until {
+                black_box(hash_many(HASHES));
+                done += f64::from(HASHES);
+            }
+            done
+        });
+        Ok(self.measure(vec![work], Duration::from_millis(1))?.figure(|r| r[0]))
+    }
+
     /// Sizes of buffers from 4 KiB on, two to each power of two.
     fn sizes(&self, most: u64) -> Vec<u64> {
         let powers = (2..).map(|i| KIB << i).take_while(|s| *s <= most);
@@ -297,7 +314,7 @@ impl<'a> Lab<'a> {
             found.push(Loaded {
                 threads: threads as u32,
                 stores,
-                pause_cycles: pause * MULTIPLY_CYCLES.unwrap_or(3),
+                pause_hashes: pause,
                 gbs: rates.figure(|r| r[0] * 64.0 + r[1..].iter().sum::<f64>()),
                 ns: rates.figure(|r| 1.0 / r[0]),
             });

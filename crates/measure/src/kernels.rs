@@ -61,6 +61,23 @@ fn mixed(mut x: u64) -> u64 {
     x >> 32
 }
 
+/// Adds `n` hashes of numbers from `from` on to `sum`. No hash waits for another, so that a core executes several beside each
+/// other and beside the accesses around them.
+#[inline(always)]
+fn hashes(from: u64, n: u32, mut sum: u64) -> u64 {
+    for i in 0..u64::from(n) {
+        // The compiler knows nothing of the number, and neither merges nor vectorises the hashes.
+        sum = sum.wrapping_add(mixed(black_box(from + i)));
+    }
+    sum
+}
+
+/// Hashes as a loop that can be timed.
+#[inline(never)]
+pub(crate) fn hash_many(n: u32) -> u64 {
+    hashes(black_box(3), n, 0)
+}
+
 /// A stream through a buffer: where it is, and what it does to each line.
 pub(crate) struct Stream<'a> {
     words: &'a [AtomicU64],
@@ -68,16 +85,16 @@ pub(crate) struct Stream<'a> {
     /// Stores of 256 lines.
     stores: u32,
     owed: u32,
-    /// Multiplications after each line.
+    /// Hashes after each line.
     pause: u32,
     line: usize,
-    x: u64,
+    sum: u64,
 }
 
 impl<'a> Stream<'a> {
     pub(crate) fn new(words: &'a [AtomicU64], order: BandwidthOrder, stores: f64, pause: u32) -> Stream<'a> {
         let stores = (stores * 256.0).round() as u32;
-        Stream { words, order, stores, owed: 0, pause, line: 0, x: black_box(3) }
+        Stream { words, order, stores, owed: 0, pause, line: 0, sum: 0 }
     }
 
     /// Bytes of memory traffic of a line.
@@ -88,31 +105,57 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Accesses `n` lines.
+    /// Accesses `n` lines. Each kind of stream has a loop of its own, with few instructions for a line
+    /// (`STREAM_INSTRUCTIONS` in `python/hostnet/calibrate/curves.py`).
     #[inline(never)]
     pub(crate) fn touch(&mut self, n: usize) {
-        let lines = self.words.len() / WORDS;
-        let (mut line, mut x, mut owed, mut sum) = (self.line, self.x, self.owed, 0u64);
-        for _ in 0..n {
-            let at = match self.order {
-                BandwidthOrder::Random => (mixed(line as u64) as usize * lines) >> 32,
-                _ => line,
-            };
-            let words = &self.words[at * WORDS..][..WORDS];
-            owed += self.stores;
-            if self.order == BandwidthOrder::NonTemporal {
-                store_past_caches(words, x);
-            } else if owed >= 256 {
-                owed -= 256;
-                words[0].store(x, Relaxed);
-            } else {
-                sum = sum.wrapping_add(words[0].load(Relaxed));
-            }
-            x = multiply(x, self.pause);
-            line = if line + 1 == lines { 0 } else { line + 1 };
+        let (mut owed, stores, mut sum) = (self.owed, self.stores, self.sum);
+        match (self.order, stores) {
+            (BandwidthOrder::NonTemporal, _) => self.each(n, |line| store_past_caches(line, 3)),
+            (_, 0) => self.each(n, |line| sum = sum.wrapping_add(line[0].load(Relaxed))),
+            (_, 256) => self.each(n, |line| line[0].store(3, Relaxed)),
+            _ => self.each(n, |line| {
+                owed += stores;
+                if owed >= 256 {
+                    owed -= 256;
+                    line[0].store(3, Relaxed);
+                } else {
+                    sum = sum.wrapping_add(line[0].load(Relaxed));
+                }
+            }),
         }
-        black_box(sum);
-        (self.line, self.x, self.owed) = (line, x, owed);
+        (self.owed, self.sum) = (owed, black_box(sum));
+    }
+
+    /// Calls `access` with each of the next `n` lines, and pauses after it.
+    #[inline(always)]
+    fn each(&mut self, n: usize, mut access: impl FnMut(&[AtomicU64])) {
+        let lines = self.words.len() / WORDS;
+        let (mut left, mut idle) = (n, 0);
+        while left > 0 {
+            let run = left.min(lines - self.line);
+            let from = self.line;
+            match (self.order == BandwidthOrder::Random, self.pause) {
+                (true, _) => {
+                    for line in from..from + run {
+                        let at = (mixed(line as u64) as usize * lines) >> 32;
+                        access(&self.words[at * WORDS..][..WORDS]);
+                    }
+                }
+                (false, 0) => {
+                    self.words[from * WORDS..][..run * WORDS].chunks_exact(WORDS).for_each(&mut access);
+                }
+                (false, pause) => {
+                    for (i, line) in self.words[from * WORDS..][..run * WORDS].chunks_exact(WORDS).enumerate() {
+                        access(line);
+                        idle = hashes(i as u64, pause, idle);
+                    }
+                }
+            }
+            left -= run;
+            self.line = if from + run == lines { 0 } else { from + run };
+        }
+        black_box(idle);
     }
 }
 
@@ -135,6 +178,16 @@ mod tests {
         Stream::new(&words, BandwidthOrder::Random, 1.0, 0).touch(1024);
         let touched = words.iter().step_by(WORDS).filter(|w| w.load(Relaxed) != 0).count();
         assert!(touched > 600, "{touched} of 1024, of which chance reaches 647");
+    }
+
+    #[test]
+    fn streams_pause_and_turn_back_at_the_end_of_their_buffer() {
+        let words: Vec<AtomicU64> = (0..64 * WORDS).map(|_| AtomicU64::new(0)).collect();
+        let mut stream = Stream::new(&words, BandwidthOrder::Sequential, 1.0, 2);
+        stream.touch(60);
+        stream.touch(10);
+        assert_eq!(stream.line, 6);
+        assert!(words.iter().step_by(WORDS).all(|w| w.load(Relaxed) != 0));
     }
 
     #[test]

@@ -4,9 +4,9 @@ use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Kind and version of the JSON of mixtures.
-pub const MIXTURES: &str = "mixtures 1";
+pub const MIXTURES: &str = "mixtures 2";
 
 /// A figure: median and spread over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,8 +113,8 @@ pub struct Loaded {
     pub threads: u32,
     /// Share of the lines that are stored to.
     pub stores: f64,
-    /// Pause of a stream after each line, in cycles.
-    pub pause_cycles: u32,
+    /// Hashes that a stream computes after each line.
+    pub pause_hashes: u32,
     /// Memory traffic of streams and chase in 10^9 B/s.
     pub gbs: Statistic,
     /// Time of a load of the chase.
@@ -173,6 +173,8 @@ pub struct Measured {
     /// Clock of a busy core in GHz, by a chain of multiplications of three cycles each; absent where their latency is
     /// unknown.
     pub clock_ghz: Option<Statistic>,
+    /// Hashes of a stream's pause that a core computes in a nanosecond.
+    pub hashes_per_ns: Statistic,
     /// Latency by size of the buffer.
     pub latency: Vec<Latency>,
     /// Latency of consecutive lines of memory, dependent on each other, which prefetchers may follow.

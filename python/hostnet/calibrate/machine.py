@@ -20,6 +20,8 @@ COMMAND = "hostnet calibrate"
 _INTEL = {85: "cascadelake", 106: "icelake", 108: "icelake", 143: "sapphirerapids", 207: "sapphirerapids"}
 #: Base whose prefetcher a base without one gets.
 _PREFETCHER = "icelake"
+#: Source of the next-page prefetcher of Intel's cores.
+_NEXT_PAGE = "datasheet: Intel SDM volume 4, MSR 1A4H, bit 4 turns the next-page prefetcher off"
 _GENERATIONS = {2.5: "gen1", 5.0: "gen2", 8.0: "gen3", 16.0: "gen4", 32.0: "gen5", 64.0: "gen6"}
 _STANDARDS = ("DDR4-2400", "DDR4-2666", "DDR4-2933", "DDR4-3200", "DDR5-4800", "DDR5-5600", "LPDDR5-6400")
 
@@ -71,6 +73,9 @@ def here(m: Measured, base: str, name: str = "here", *, generations: int | None 
         for key, source in lender["provenance"].items():
             if key.startswith("core.prefetch."):
                 made.sources[key] = f"base: {_PREFETCHER}, as {base} has no prefetcher: {source}"
+    if m.machine["vendor"] == "GenuineIntel":
+        made.tables["core"]["prefetch"].setdefault("quirks", {})
+        made.put("core.prefetch.quirks.next_page", True, _NEXT_PAGE)
     done = None
     if generations is not None:
         done = fit(made.tables, m.points(), generations=generations, quiet=quiet)

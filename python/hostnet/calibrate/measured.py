@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ from ..errors import HostnetError
 from ..progress import Progress
 
 #: Version of the JSON that this module reads.
-FORMAT = 1
+FORMAT = 2
 #: Loads of a simulated chase that are issued together: chases beside each other are simulated in divisors of it.
 BATCH = 32
 #: Experiments in the order in which they are measured, with their share of the time.
 EXPERIMENTS = {
     "clock": 0.02,
-    "latency": 0.45,
+    "hashes": 0.02,
+    "latency": 0.43,
     "prefetchers": 0.03,
     "parallelism": 0.1,
     "loaded latency": 0.25,
@@ -59,10 +60,14 @@ class Setting:
     chases: int = 0
     threads: int = 0
     stores: float = 0.0
-    pause_cycles: int = 0
+    #: Hashes that a stream computes after each line.
+    pause_hashes: int = 0
     order: str = "sequential"
     #: Threads that follow so many chases each, where there are any.
     chasers: int = 1
+    #: Hashes that a core computes in a nanosecond, which say how fast it executes a stream's instructions; None where nothing
+    #: of the kind was measured.
+    hashes_per_ns: float | None = None
 
     @property
     def line(self) -> str:
@@ -131,7 +136,7 @@ class Measured:
             if BATCH % p["chases"] == 0
         ]
         found += [
-            Point(Setting("loaded", 1, p["threads"], p["stores"], p["pause_cycles"]), figure(p["ns"]), figure(p["gbs"]))
+            Point(Setting("loaded", 1, p["threads"], p["stores"], p["pause_hashes"]), figure(p["ns"]), figure(p["gbs"]))
             for p in self.data["loaded"]
         ]
         found += [
@@ -139,7 +144,8 @@ class Measured:
             for p in self.data["bandwidth"]
             if p["order"] != "non_temporal"
         ]
-        return found
+        rate = figure(self.data["hashes_per_ns"]).median
+        return [replace(p, setting=replace(p.setting, hashes_per_ns=rate)) for p in found]
 
 
 def _small(point: Mapping[str, Any], of: Measured) -> bool:
@@ -214,10 +220,10 @@ _LISTS = {
     "latency": (("ns",), ("bytes", "pages")),
     "parallelism": (("ns",), ("chases",)),
     "bandwidth": (("gbs",), ("threads", "order", "stores")),
-    "loaded": (("gbs", "ns"), ("threads", "stores", "pause_cycles")),
+    "loaded": (("gbs", "ns"), ("threads", "stores", "pause_hashes")),
     "transfer": (("ns",), ("state",)),
 }
-_PLAIN = ("machine", "noise", "cpus", "clock_ghz", "sequential", "by", "quick")
+_PLAIN = ("machine", "noise", "cpus", "clock_ghz", "hashes_per_ns", "sequential", "by", "quick")
 
 
 def _fault(data: Mapping[str, Any]) -> str | None:
@@ -236,6 +242,8 @@ def _fault(data: Mapping[str, Any]) -> str | None:
                 return f"{name}.{i}.{bad} is no median above 0 with a spread"
     if not data["latency"] or not data["parallelism"]:
         return "latency or parallelism holds no point"
+    if not is_figure(data["hashes_per_ns"]):
+        return "hashes_per_ns is no median above 0 with a spread"
     clock = data["clock_ghz"]
     return "clock_ghz is no median above 0 with a spread" if clock is not None and not is_figure(clock) else None
 

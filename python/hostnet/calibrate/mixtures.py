@@ -15,7 +15,7 @@ from . import programs
 from .measured import BATCH, Figure, Point, Setting, checked, figure, is_figure, text_of
 
 #: Kind and version of the JSON that this module reads.
-FORMAT = "mixtures 1"
+FORMAT = "mixtures 2"
 #: Command that writes it.
 WRITER = "hostnet-measure --mixtures -o FILE"
 _ORDERS = ("sequential", "random", "non_temporal")

@@ -149,7 +149,7 @@ def _residuals(both: Sequence[tuple[Point, Simulated]]) -> Markup:
     for p, s in both:
         where = p.setting.line if p.setting.curve != "parallelism" else f"{p.setting.chases} chases"
         if p.setting.curve == "loaded":
-            where += f", pause of {p.setting.pause_cycles} cycles"
+            where += f", {p.setting.pause_hashes} hashes after each line"
         if p.setting.curve == "bandwidth":
             where = f"{p.setting.threads} threads, {where}"
         for unit, measured, value in (("ns", p.ns, s.ns), ("GB/s", p.gbs, s.gbs)):

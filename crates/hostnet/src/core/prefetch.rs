@@ -41,8 +41,8 @@ pub struct PrefetchSpec {
     pub enabled: bool,
     /// Number of pages watched at a time, each with one stream; with `pattern = "stride"`, number of instructions.
     pub streams: u32,
-    /// Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream never leaves
-    /// its page of 4 KiB. With `pattern = "stride"` only `degree` limits the distance.
+    /// Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream leaves its page of
+    /// 4 KiB only with `quirks.next_page`. With `pattern = "stride"` only `degree` limits the distance.
     pub distance: u32,
     /// Largest number of lines that one access prefetches.
     pub degree: u32,
@@ -97,6 +97,11 @@ pub struct PrefetchQuirks {
     /// otherwise all prefetches are reads. Excludes `waiting`.
     #[serde(default)]
     pub ownership: bool,
+    /// Whether a stream that reaches the end of its page of 4 KiB goes on in the next page of memory ("next-page prefetcher",
+    /// Intel SDM volume 4, MSR 1A4H). Otherwise each page begins a stream of its own. Excludes `pattern = "stride"` and
+    /// `waiting`.
+    #[serde(default)]
+    pub next_page: bool,
 }
 
 impl Default for PrefetchQuirks {
@@ -136,6 +141,9 @@ impl PrefetchSpec {
         {
             return Err("quirks.into = \"llc\" needs pattern = \"stride\" and adjacent = false".into());
         }
+        if self.quirks.next_page && (self.quirks.pattern == PrefetchPattern::Stride || self.quirks.waiting > 0) {
+            return Err("quirks.next_page = true needs pattern = \"stream\" and waiting = 0".into());
+        }
         if self.quirks.waiting > 256 {
             return Err(format!("quirks.waiting = {} is not within 0 to 256", self.quirks.waiting));
         }
@@ -164,6 +172,7 @@ impl PrefetchSpec {
 
 /// Number of lines in a page of 4 KiB.
 pub(super) const PAGE: u64 = 64;
+const PAGE_I32: i32 = 64;
 /// `Txn::record` of the first prefetch; smaller numbers are records of accesses.
 pub const FIRST: u8 = 128;
 /// `Txn::record` of a write-back that the fill of a prefetch caused.
@@ -203,6 +212,8 @@ pub struct Prefetcher {
     /// Cache that the prefetcher belongs to.
     pub into: CacheLevel,
     streams: Vec<PageStream>,
+    /// Whether streams go on in the next page.
+    pub next_page: bool,
     strides: Option<Strides>,
     /// Prefetches that wait for a free MSHR of the L2.
     pub waiting: WaitingPrefetches,
@@ -231,6 +242,7 @@ impl Prefetcher {
             network: s.quirks.network,
             into: s.quirks.into,
             streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams.to_usize()] },
+            next_page: s.quirks.next_page,
             strides,
             waiting: WaitingPrefetches::new(s.quirks.waiting),
             reserve: s.quirks.reserve,
@@ -251,6 +263,7 @@ impl Prefetcher {
             network: false,
             into: CacheLevel::L2,
             streams: Vec::new(),
+            next_page: false,
             strides: None,
             waiting: WaitingPrefetches::new(0),
             reserve,
@@ -296,6 +309,9 @@ impl Prefetcher {
     fn observe_stream(&mut self, line: LineAddr) -> (LineAddr, i64, i64) {
         let within = line.0 % PAGE;
         let (page, at) = (LineKey::from(line - within), within.to_u32().cast_signed());
+        if self.next_page && !self.streams.iter().any(|s| s.page == Some(page)) {
+            self.enter_page(line - within);
+        }
         let Some(s) = self.streams.iter_mut().find(|s| s.page == Some(page)) else {
             let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
             *oldest = PageStream { page: Some(page), last: at, step: 0, run: 1, ahead: at, used: self.tick };
@@ -315,11 +331,29 @@ impl Prefetcher {
         }
         // The prefetcher continues behind the lines that an earlier access has prefetched, and stays within the page.
         let from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
-        let in_page = if step > 0 { PAGE.to_u32().cast_signed() - from } else { from + 1 };
+        let in_page = match step > 0 {
+            _ if self.next_page => self.distance,
+            true => PAGE_I32 - from,
+            false => from + 1,
+        };
         let room = (self.distance - (from - at).abs() + 1).min(self.degree.cast_signed());
         let n = room.min(in_page).max(0);
         s.ahead = from + n * step;
         (line.offset_by(i64::from(from) - i64::from(at)), step.into(), n.into())
+    }
+
+    /// Moves a stream that comes from a neighbouring page into the page that begins with `first`: positions count from there.
+    fn enter_page(&mut self, first: LineAddr) {
+        for step in [1, -1] {
+            let Some(before) = first.0.checked_add_signed(-i64::from(step * PAGE_I32)) else { continue };
+            let before = LineKey::from(LineAddr(before));
+            let comes = |s: &&mut PageStream| s.page == Some(before) && s.step == step && s.run >= self.trigger;
+            if let Some(s) = self.streams.iter_mut().find(comes) {
+                s.page = Some(LineKey::from(first));
+                (s.last, s.ahead) = (s.last - step * PAGE_I32, s.ahead - step * PAGE_I32);
+                return;
+            }
+        }
     }
 
     /// Whether a prefetch of `line` is outstanding.
@@ -385,6 +419,7 @@ mod tests {
                 reserve: 0,
                 adjacent: false,
                 ownership: false,
+                next_page: false,
             },
         }
     }
@@ -429,6 +464,21 @@ mod tests {
         assert_eq!(down[2..], [vec![page + 1, page], vec![]]);
         let up: Vec<Vec<u64>> = [60, 61, 62].iter().map(|i| lines(&mut p, page + 64 + i)).collect();
         assert_eq!(up[2], [page + 64 + 63]);
+    }
+
+    /// A stream of two lines an access is twenty lines ahead when it reaches the end of its page, and stays so in the next one.
+    #[test]
+    fn a_stream_goes_on_in_the_next_page_where_the_processor_has_such_a_prefetcher() {
+        for up in [true, false] {
+            let s = PrefetchSpec { quirks: PrefetchQuirks { next_page: true, ..spec().quirks }, ..spec() };
+            s.check().unwrap();
+            let mut p = Prefetcher::new(&s).unwrap();
+            let at = |i: u64| if up { 640 + i } else { 64 * 20 + 63 - i };
+            let fetched: Vec<u64> = (0..128).flat_map(|i| lines(&mut p, at(i))).collect();
+            // The third access fetches the fourth line; the last access fetches the line twenty behind it.
+            assert_eq!(fetched, (3..128 + 20).map(at).collect::<Vec<_>>());
+            assert!(lines(&mut p, at(192)).is_empty(), "a page that is skipped ends the stream");
+        }
     }
 
     #[test]

@@ -181,6 +181,11 @@ impl AddressMap {
     pub fn id(&self, line: LineAddr) -> RegionId {
         self.granules[self.granule(line)]
     }
+    /// Whether two lines lie in one region, of which `a` is within a region.
+    #[inline]
+    pub fn share_region(&self, a: LineAddr, b: LineAddr) -> bool {
+        self.granules.get(self.granule(b)) == Some(&self.id(a))
+    }
     /// The region with identifier `id`.
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {

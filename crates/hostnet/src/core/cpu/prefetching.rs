@@ -79,8 +79,9 @@ impl Cpu {
             p.waiting.drop_line(line);
             return self.defer_prefetches(mem, cal, lines, at);
         }
+        let crosses = p.next_page;
         for l in lines {
-            if self.may_prefetch() {
+            if self.may_prefetch() && (!crosses || mem.map.share_region(line, l)) {
                 self.fetch(mem, cal, l, own, at);
             }
         }
