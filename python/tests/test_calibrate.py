@@ -3,6 +3,7 @@ and a short measurement of the machine that runs the tests."""
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_each_value_has_a_source_that_the_engine_accepts(tmp_path):
     machine.write_here(here, out)
     written = tomllib.loads(out.read_text())
     sources = written["provenance"]
-    assert {s.partition(":")[0] for s in sources.values()} <= {"measured", "read", "base", "assumed"}
+    assert {s.partition(":")[0] for s in sources.values()} <= {"measured", "read", "base", "assumed", "datasheet"}
     # 1.5 ns at 3 GHz; L2 less L1; two modules' worth of what SMBIOS says; the link of the NIC.
     assert written["caches"]["l1d"]["latency_cycles"] == round(1.5 * 3) and sources["core.clock"].startswith(
         "measured:"
@@ -156,11 +157,29 @@ def test_each_value_has_a_source_that_the_engine_accepts(tmp_path):
     assert sources["caches.llc.size"].startswith("read:") and sources["core.rob"].startswith(
         "base: icelake: datasheet:"
     )
+    # Intel's cores have a next-page prefetcher, which the base's prefetcher lacks.
+    assert written["core"]["prefetch"]["quirks"]["next_page"] and sources["core.prefetch.quirks.next_page"].startswith(
+        "datasheet: Intel SDM"
+    )
     resolved = json.loads(Scenario.load("quadrant1").with_({"platform": str(out), "tenant.0.cores": 2}).resolve())
     assert resolved["platform"]["caches"]["llc"]["size"] == "32 MiB"
     llc = written["caches"]["llc"]
     sets = 32 * MIB // 64 // llc["ways"] // llc["slices"]
     assert sets & (sets - 1) == 0
+
+
+def test_streams_are_simulated_with_the_instructions_and_at_the_rate_that_were_measured():
+    """4 hashes of 16 instructions after each line, and 0.75 hashes a nanosecond at 3 GHz: 4 instructions a cycle."""
+    loaded = [{"threads": 1, "stores": 0.0, "pause_hashes": n, "ns": stat(110.0), "gbs": stat(9.0)} for n in (0, 4)]
+    m = made(loaded=loaded, hashes_per_ns=stat(0.75))
+    without, pausing = (p.setting for p in m.points() if p.setting.curve == "loaded")
+    assert curves.stream_instructions(pausing) - curves.stream_instructions(without) == 8 + 4 * 16
+    platform = {**calibrate.platform_tables("icelake")}
+    platform["core"] = {**platform["core"], "clock": "3 GHz"}
+    tables = curves.scenario(tmp := Path("here.toml"), platform, pausing)
+    assert tables["override"]["core"]["compute_ipc"] == pytest.approx(4.0) and tables["platform"] == str(tmp)
+    unknown = measured.Setting("mixture", 1, 1)
+    assert curves.scenario(tmp, platform, unknown)["override"]["core"]["compute_ipc"] == platform["core"]["width"]
 
 
 def test_look_up_and_crossing_solve_both_measured_times():

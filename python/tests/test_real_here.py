@@ -81,7 +81,7 @@ def test_mixtures_are_read_as_settings_with_figures():
         (
             MIXTURE,
             {"format": 1},
-            "format = 2, and this version of hostnet reads mixtures 2 here; `hostnet-measure --mix",
+            "format = 1, and this version of hostnet reads mixtures 2 here; `hostnet-measure --mix",
         ),
         (MIXTURE, {"format": "mixtures 1"}, "format = mixtures 1, and this"),
         (MIXTURE, {"noise": None, "mixtures": []}, "mixtures is no list of at least one"),
