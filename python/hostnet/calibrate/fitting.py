@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from ..errors import HostnetError
@@ -20,6 +21,9 @@ FLOOR = 0.03
 ROBUST = 0.1
 #: Places between the bounds of a value that are tried before the search.
 SCANNED = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: Values that limit each other's curves: prefetches for stores hide a store queue that is too long, and stores a prefetcher that
+#: has too few credits. Their places are tried together.
+PAIRED = (("core.store_queue", "core.prefetch.credits"),)
 #: Change of a figure over these places, below which the value is not searched for.
 MATTERS = 0.03
 #: Cost at which a search ends: errors of a third of `FLOOR`, which no measurement tells from none.
@@ -166,6 +170,8 @@ def fit(
     before = residual(points, simulate(platform, [p.setting for p in points]))
     model = _Model(start, used, simulate)
     begin = _suggested(start, every, used, simulate)
+    for pair in PAIRED:
+        begin = _scanned_together([v for v in every if v.key in pair], begin, model)
     values = []
     for v in every:
         matters, begin[v.key] = _scanned(v, begin, model)
@@ -252,6 +258,13 @@ def _scanned(value: Value, begin: Mapping[str, float], model: _Model) -> tuple[b
     matters = any(math.log(max(of) / min(of)) > MATTERS for of in zip(*figures, strict=True))
     costs = [cost(model.used, curve) for curve in found]
     return matters, tried[costs.index(min(costs))] if matters else now
+
+
+def _scanned_together(values: Sequence[Value], begin: Mapping[str, float], model: _Model) -> dict[str, float]:
+    """The values, those of `values` at the places with the lowest cost of all their combinations."""
+    places = [[begin[v.key], *(v.decode(place) for place in SCANNED)] for v in values]
+    tried = [{**begin, **dict(zip((v.key for v in values), of, strict=True))} for of in product(*places)]
+    return min(tried, key=model.cost)
 
 
 def _untold(values: Sequence[Value], found: Mapping[str, float], base: Mapping[str, float], model: _Model) -> list[str]:

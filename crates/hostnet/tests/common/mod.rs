@@ -342,6 +342,7 @@ pub fn l2_prefetcher() -> PrefetchSpec {
             reserve: 0,
             adjacent: false,
             ownership: false,
+            next_page: false,
         },
     }
 }
