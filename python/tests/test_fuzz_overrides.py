@@ -42,7 +42,7 @@ def test_another_value_is_of_the_same_kind(tool):
     draw, kvs = random.Random(1), Scenario.load("kvs")
     assert tool.other(draw, kvs, "placement.sweep_rx", True, False) is False
     assert tool.other(draw, kvs, "platform.caches.l2.size", "1 MiB", False) in ("0 MiB", "0.5 MiB", "2 MiB")
-    assert tool.other(draw, kvs, "placement.policy", "ddio", False) in ("dma", "ddio", "ideal", "idio")
+    assert tool.other(draw, kvs, "placement.policy", "ddio", False) in ("dma", "ddio", "ideal", "idio", "table")
 
 
 def test_extreme_values_lie_at_the_ends_of_what_a_key_takes(tool):
