@@ -160,7 +160,9 @@ impl DataPlane for Table {
     fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
         ddio::check_ways(s, llc_ways)?;
         let Some(table) = &s.table else {
-            return Err("placement.policy = \"table\" needs the table placement.table, such as { header = \"mlc\" }".into());
+            return Err(
+                "placement.policy = \"table\" needs the table placement.table, such as { header = \"mlc\" }".into()
+            );
         };
         if s.iat.is_some() {
             return Err("placement.iat needs placement.policy = \"ddio\"".into());
@@ -282,8 +284,14 @@ mod tests {
             ("", "needs the table placement.table"),
             ("table.header = \"l2\"", "\"l2\" is no destination (valid: dram, llc, mlc"),
             ("table.header = \"dram 0-1\"", "DRAM has no ways"),
-            ("table.payload = \"llc 8-12\"", "placement.table.payload = \"llc 8-12\" is not within the LLC's ways, 0 to 11"),
-            ("table.payload_class1 = \"mlc\"\nidio.class1_dscp = [8]", "placement.table.payload_class1 = \"mlc\" has no core"),
+            (
+                "table.payload = \"llc 8-12\"",
+                "placement.table.payload = \"llc 8-12\" is not within the LLC's ways, 0 to 11",
+            ),
+            (
+                "table.payload_class1 = \"mlc\"\nidio.class1_dscp = [8]",
+                "placement.table.payload_class1 = \"mlc\" has no core",
+            ),
             ("table.payload_class1 = \"dram\"", "placement.idio.class1_dscp lists no packets"),
             ("table.payload = \"mlc\"\nidio.class1_dscp = [8]", "give placement.table.payload_class1"),
             ("table.payload = \"mlc\"\nidio.interval = \"2 us\"", "keys of IDIO's own control"),
