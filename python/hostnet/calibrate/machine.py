@@ -21,7 +21,7 @@ _INTEL = {85: "cascadelake", 106: "icelake", 108: "icelake", 143: "sapphirerapid
 #: Base whose prefetcher a base without one gets.
 _PREFETCHER = "icelake"
 #: Source of the next-page prefetcher of Intel's cores.
-_NEXT_PAGE = "datasheet: Intel SDM volume 4, MSR 1A4H, bit 4 turns the next-page prefetcher off"
+_NEXT_PAGE = "datasheet: Intel SDM volume 4, MSR 1A4H, bit 4 turns the next-page prefetcher off; that a stream keeps its distance is assumed"
 _GENERATIONS = {2.5: "gen1", 5.0: "gen2", 8.0: "gen3", 16.0: "gen4", 32.0: "gen5", 64.0: "gen6"}
 _STANDARDS = ("DDR4-2400", "DDR4-2666", "DDR4-2933", "DDR4-3200", "DDR5-4800", "DDR5-5600", "LPDDR5-6400")
 

@@ -109,9 +109,8 @@ class Explanation:
     facts: dict[str, float]  # values that the reasons use, by name; unknown values are absent
     intervals: dict[str, Interval] = field(default_factory=dict)  # 95 % intervals of facts, where they are known
     missing: list[str] = field(default_factory=list)  # parts that were not measured, in words
-    notes: list[str] = field(
-        default_factory=list
-    )  # limits of the parts that were measured and warnings of the run, in words
+    # Limits of the parts that were measured, and warnings of the run.
+    notes: list[str] = field(default_factory=list)
     unmeasured: set[str] = field(default_factory=set)  # c2m or p2m, where nothing is known of that traffic
     path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
     losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: number, place, cause

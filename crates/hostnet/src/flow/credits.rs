@@ -184,6 +184,16 @@ mod tests {
         assert_eq!((r.occupancy, r.peak), (1.2, 3)); // 120 credit-ns over 100 ns
     }
 
+    /// Of three credits taken together one is back after 30 ns, and the others do not count yet.
+    #[test]
+    fn credits_that_are_still_in_use_have_no_latency() {
+        let mut c = Credits::new(8);
+        assert_eq!(c.take(3, Time::ns(10)), Ok(()));
+        c.give(1, Time::ns(40));
+        let r = c.read(Time::ns(110));
+        assert_eq!((r.latency_ns, r.occupancy), (30.0, (30.0 + 2.0 * 100.0) / 110.0));
+    }
+
     /// Every 10 ns a credit is taken for 20 ns, so that two are in use all the time. A window of 1,000 ns finds two in use, of
     /// which it sees 5 and 15 ns, and leaves two in use.
     #[test]
