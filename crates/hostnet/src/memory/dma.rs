@@ -10,7 +10,7 @@ use super::shadow::CopyPlace;
 use super::spec::DeviceRead;
 use super::stats::LineLocation;
 use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn};
-use crate::kernel::{CoreId, LineAddr, Time, TxnId};
+use crate::kernel::{CoreId, LineAddr, NodeId, Time, TxnId};
 
 /// Source of the data for a device's read, and the time that the source takes beyond the look-up.
 pub(super) enum ReadSource {
@@ -38,6 +38,7 @@ impl Memory {
         debug_assert_eq!(lane, FIRST);
         let mut t = self.txns[id];
         loop {
+            t.home = self.home_of_device_line(t.line);
             self.place_first_line(cal, &t, None, now);
             t.line += 1;
             t.lines -= 1;
@@ -65,7 +66,7 @@ impl Memory {
             }
         } else {
             for line in t.line.span(t.lines) {
-                let one = Txn { line, lines: 1, ..t };
+                let one = Txn { line, lines: 1, home: self.home_of_device_line(line), ..t };
                 let part = self.txn(one);
                 self.milestones[part] = self.milestones[id];
                 if self.place_first_line(cal, &one, Some(part), now) {
@@ -88,8 +89,14 @@ impl Memory {
         cal.post(freed + self.lat.to_iio, MemoryEvent::Fill(id));
     }
 
-    /// Writes the first line of a device's write to the destination that the policy chose. Returns false when `waiter`
-    /// has to wait for a write queue: for the line itself, or for the line that it displaced.
+    /// Place in which the LLC that serves devices looks for `line`.
+    #[inline]
+    pub(super) fn home_of_device_line(&self, line: LineAddr) -> LineHome {
+        self.nodes[self.devices_node(line)].llc.home(line)
+    }
+
+    /// Writes the first line of a device's write, whose `home` is known, to the destination that the policy chose.
+    /// Returns false when `waiter` has to wait for a write queue: for the line itself, or for the line that it displaced.
     pub(super) fn place_first_line(
         &mut self,
         cal: &mut impl MemoryPosts,
@@ -97,7 +104,8 @@ impl Memory {
         waiter: Option<TxnId>,
         now: Time,
     ) -> bool {
-        let Txn { line, to, class, .. } = *t;
+        let Txn { line, home, to, class, .. } = *t;
+        debug_assert_eq!(home, self.home_of_device_line(line));
         let (agent, node) = (t.agent(), self.devices_node(line));
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
@@ -117,7 +125,7 @@ impl Memory {
         let (way, placed) = match to {
             Inbound::OutsideCaches => return true,
             Inbound::Dram => {
-                let slot = self.nodes[node].llc.find(line);
+                let slot = self.nodes[node].llc.find_at(home);
                 let dropped = slot.map_or(0, |s| u64::from(self.nodes[node].llc.remove(s)));
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
@@ -127,7 +135,7 @@ impl Memory {
             }
             Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
                 self.evicts_for = waiter;
-                let way = self.ddio_write(cal, line, ways, now);
+                let way = self.ddio_write(cal, node, home, ways, now);
                 self.stats.dma[agent.index()].write_misses += u64::from(way.is_none());
                 if let Inbound::Hint { core, .. } = to {
                     self.send_hint(cal, core, line, now);
@@ -163,10 +171,15 @@ impl Memory {
 
     /// Writes a whole line of a device into the LLC, in place or into one of `ways`; returns the way in which the LLC
     /// had it.
-    fn ddio_write(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
+    fn ddio_write(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        node: NodeId,
+        home: LineHome,
+        ways: u32,
+        now: Time,
+    ) -> Option<u32> {
         self.stats.ledger.created += 1;
-        let node = self.devices_node(line);
-        let home = self.nodes[node].llc.home(line);
         let ways = self.device_way_mask(ways);
         self.device_ways = ways;
         let Some(s) = self.nodes[node].llc.find_at(home) else {
@@ -186,7 +199,8 @@ impl Memory {
         let t = self.txns[id];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
         for line in t.line.span(t.lines) {
-            match self.find_read_source(cal, &t, line, now) {
+            let home = if t.lines == 1 { t.home } else { self.home_of_device_line(line) };
+            match self.find_read_source(cal, &t, line, home, now) {
                 ReadSource::Chip { snoop: s, modified: m } => {
                     here += 1;
                     modified += u8::from(m);
@@ -216,14 +230,16 @@ impl Memory {
         cal.post(now + look_up + snoop + self.latency_from_agent(&t), MemoryEvent::Fill(id));
     }
 
-    /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take over the line.
+    /// Looks up a line, at its place `home` in the LLC, that a device reads. A private copy answers in place of the LLC, which may take over the line.
     pub(super) fn find_read_source(
         &mut self,
         cal: &mut impl MemoryPosts,
         t: &Txn,
         line: LineAddr,
+        home: LineHome,
         now: Time,
     ) -> ReadSource {
+        debug_assert_eq!(home, self.home_of_device_line(line));
         let (kind, node) = (self.map.of(line).kind, self.devices_node(line));
         if kind == RegionKind::Rx {
             let stale = self.rx_line_states.of(line) == rx_line_states::SWEPT;
@@ -239,7 +255,6 @@ impl Memory {
             return ReadSource::Dram;
         }
         let near = self.held_by_a_core(line);
-        let home = self.nodes[node].llc.home(line);
         let slot = self.nodes[node].llc.find_at(home);
         if let Some(s) = slot {
             let llc = &mut self.nodes[node].llc;
@@ -356,9 +371,10 @@ impl Memory {
     /// without an answer; see [`Memory::functional`].
     pub fn dma_functional(&mut self, cal: &mut impl MemoryPosts, t: &Txn) {
         for line in t.line.span(t.lines) {
+            let home = self.home_of_device_line(line);
             if t.op == TxnOp::DmaWrite {
-                self.place_first_line(cal, &Txn { line, ..*t }, None, t.issued);
-            } else if let ReadSource::Dram = self.find_read_source(cal, t, line, t.issued) {
+                self.place_first_line(cal, &Txn { line, home, ..*t }, None, t.issued);
+            } else if let ReadSource::Dram = self.find_read_source(cal, t, line, home, t.issued) {
                 self.end_lookup(cal, t.issued);
                 self.stats.count(t.class);
             }

@@ -7,7 +7,7 @@ use super::paths::Path;
 use super::{Agent, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
 use crate::flow::Domain;
 use crate::kernel::ids::niche_id;
-use crate::kernel::{IdVec, Int, LineAddr, Time, TxnId};
+use crate::kernel::{IdVec, Int, Time, TxnId};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
@@ -203,22 +203,23 @@ impl Memory {
     /// Handles the arrival of a request at the slice of its first line.
     #[inline(never)]
     pub(super) fn on_slice(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
-        let Txn { line, op, lines, sender, .. } = self.txns[id];
+        let Txn { line, op, home, lines, sender, .. } = self.txns[id];
         if lines > 1 && sender.agent() == Agent::Nic {
             return self.on_slices(cal, id, now);
         }
         let past = matches!(op, TxnOp::Stream | TxnOp::Uncached);
-        let (slices, slice) = self.slice_of(line);
+        let home = if lines == 1 { home } else { self.nodes[FIRST_NODE].llc.home(line) };
+        debug_assert_eq!(home, self.nodes[FIRST_NODE].llc.home(line));
+        let (slices, slice) = self.slice_at(home);
         if past || slices.try_admit(slice, id) {
             self.begin_whole(cal, id, now);
         }
     }
 
-    /// MSHRs of the LLC, and the slice of `line`.
+    /// MSHRs of the LLC, and the slice of a line whose place in the LLC is `home`.
     #[inline]
-    fn slice_of(&mut self, line: LineAddr) -> (&mut Mshrs, usize) {
-        let llc = &self.nodes[FIRST_NODE].llc;
-        let slice = llc.slice(llc.home(line));
+    fn slice_at(&mut self, home: LineHome) -> (&mut Mshrs, usize) {
+        let slice = self.nodes[FIRST_NODE].llc.slice(home);
         (self.mshrs.as_mut().expect("registers for misses"), slice)
     }
 
@@ -231,12 +232,13 @@ impl Memory {
         (m.admitted, m.queued, m.data) = (now, now, now);
         // Number of lines that the LLC accepts or supplies (`here`), and of lines that a core supplies (`near`).
         let (mut here, mut near, mut snooped) = (0, 0, Time::ZERO);
+        let mut one = Txn { lines: 1, ..t };
         for line in t.line.span(t.lines) {
-            let one = Txn { line, lines: 1, ..t };
-            let (slices, slice) = self.slice_of(line);
+            (one.line, one.home) = (line, self.nodes[FIRST_NODE].llc.home(line));
+            let (slices, slice) = self.slice_at(one.home);
             if !slices.is_free(slice) {
                 let part = self.split_request(id, one);
-                let (slices, slice) = self.slice_of(line);
+                let (slices, slice) = self.slice_at(one.home);
                 slices.enqueue(slice, part);
                 continue;
             }
@@ -246,7 +248,7 @@ impl Memory {
                 here += 1;
                 continue;
             }
-            match self.find_read_source(cal, &one, line, now) {
+            match self.find_read_source(cal, &one, line, one.home, now) {
                 ReadSource::Chip { snoop: Time::ZERO, .. } => here += 1,
                 ReadSource::Chip { snoop, .. } => (near, snooped) = (near + 1, snoop),
                 ReadSource::Dram => {
