@@ -52,7 +52,7 @@ def test_points_in_the_cache_do_not_leave_this_machine(tiny):
 
 def test_a_study_runs_on_an_executor(tmp_path):
     with ThreadPoolExecutor(2) as executor:
-        run = hn.study("hostnetwork", "fig2", quick=True, precision=0.2, jobs=executor, cache=Cache(tmp_path))
+        run = hn.study("hostnetwork", "fig6a", quick=True, precision=0.2, jobs=executor, cache=Cache(tmp_path))
     assert len(run.frame) == len(run.points)
 
 
