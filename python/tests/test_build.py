@@ -1,4 +1,4 @@
-"""What the Makefile gives the compiler: nothing of its own, but on processors that lack AVX2."""
+"""What the Makefile gives the compiler: nothing of its own, but on processors that lack AVX2. And what cargo compiles once."""
 
 import os
 import shutil
@@ -76,3 +76,24 @@ def test_llvm_profdata_is_found_in_the_toolchain_and_on_path(tmp_path: Path, pla
         file.write_text(f"#!/bin/sh\n{text}\n")
         file.chmod(0o755)
     assert make("llvm-profdata", PATH=f"{bins}{os.pathsep}{os.environ['PATH']}").returncode == 0
+
+
+def features(*packages: str) -> dict[str, set[str]]:
+    """The sets of features with which cargo compiles each crate, by its name and version."""
+    command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "-f", "{p};{f}", *packages]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found: dict[str, set[str]] = {}
+    for line in told.splitlines():
+        crate, _, selected = line.removesuffix(" (*)").partition(";")
+        found.setdefault(crate, set()).add(selected)
+    return found
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_the_python_module_and_the_rust_tests_share_the_compiled_engine() -> None:
+    """Cargo compiles a crate anew for other features of it, or of anything that it uses, such as a derive macro."""
+    module = features("-p", "hostnet-python", "-e", "normal,build")
+    tests = features("--workspace", "--exclude", "hostnet-python", "-e", "normal,build,dev")
+    common = {crate for crate in module.keys() & tests.keys() if not crate.startswith("hostnet-measure ")}
+    assert {crate.split()[0] for crate in common} >= {"hostnet", "hostnet-record", "serde", "serde_derive", "syn"}
+    assert {crate: module[crate] for crate in common if not module[crate] <= tests[crate]} == {}
