@@ -33,6 +33,12 @@ warmup_requests = 500
 """
 
 
+def pytest_collection_modifyitems(items):
+    """Those marked `long` begin first: pytest-xdist gives them to one worker, and another takes over what then is left. Those
+    that build into one target directory so do not wait for each other, either."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(autouse=True)
 def private_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HOSTNET_CACHE", str(tmp_path / "cache"))

@@ -104,6 +104,7 @@ def test_bars_are_medians_without_the_runs_that_were_moved(tmp_path):
     assert [b.get_width() for b in minimum.patches] == [300, 600]
 
 
+@pytest.mark.long
 def test_every_experiment_of_the_documented_tables_is_drawn(tmp_path):
     from pathlib import Path
 

@@ -46,6 +46,7 @@ def test_the_explanation_ends_in_the_red_regime(tmp_path):
     assert said[-1].startswith("Red regime")
 
 
+@pytest.mark.long
 @needs_cargo
 def test_the_engine_is_a_library(tmp_path):
     """One test, so that parallel workers build once. The engine is compiled for own-components, too."""

@@ -173,6 +173,7 @@ def check_device(measured):
     assert measured["mem_p2m_write_gbs"] == pytest.approx(64 / 100, rel=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_the_examples_build_without_a_warning_and_do_what_the_page_says(tmp_path):
     """One test, so that parallel workers build once."""
@@ -185,6 +186,7 @@ def test_the_examples_build_without_a_warning_and_do_what_the_page_says(tmp_path
     check_device(run("sampler.toml"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_the_crate_beside_the_workspace_runs_its_own_components():
     crate, target = ROOT / "examples/own-components", ROOT / "target/unoptimised"

@@ -29,6 +29,7 @@ def short(tiny):
     return tiny.with_({"run.requests": 8000, "traffic.rate": "4 Mrps"})
 
 
+@pytest.mark.long
 def test_intervals_contain_the_mean_of_a_hundred_seeds_as_often_as_they_say(short):
     """The mean over the seeds is the truth, but for a tenth of an interval. Of a hundred intervals of 95 %, 90 to 100 contain
     it; over all metrics together, 92 to 98.5 %, since percentiles are at most conservative."""

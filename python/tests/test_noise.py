@@ -62,6 +62,7 @@ def test_a_drawn_count_is_not_negative_and_a_drawn_share_at_most_one(tiny):
     assert min(m["rpq_full_frac"] for m in drawn) == 0 and max(m["cpu_utilisation"] for m in drawn) == 1
 
 
+@pytest.mark.long
 def test_the_shipped_studies_are_drawn_whole(tmp_path):
     """The formulae of a study take every draw: rates, shares and occupancies of a run of cores beside devices."""
     board = BuiltStudies(jobs=2, quick=True, precision=0.2)

@@ -294,6 +294,7 @@ def test_a_notebook_has_the_form_of_its_format_and_no_output(file):
     assert book["cells"][0]["source"][0].startswith("# ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda f: f.stem)
 def test_a_notebook_runs_from_top_to_bottom(file, monkeypatch, tmp_path):
     """As a kernel runs it: the last expression of each cell is shown."""

@@ -27,6 +27,7 @@ def example(cli):
     return cli
 
 
+@pytest.mark.long
 def test_the_example_prints_what_the_page_shows_and_leaves_what_it_says(example):
     said = example("study", "mine.toml", "--quick", "--quiet", check=0).stdout
     (shown,) = PAGE.blocks("text")

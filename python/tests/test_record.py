@@ -302,6 +302,7 @@ def misses_of_lru(packets, lines):
     return sum(q * math.exp(-q * low) for q in share)
 
 
+@pytest.mark.long
 def test_a_table_of_twice_the_size_misses_where_it_outgrows_the_caches(cli, chase, table, asking, tmp_path):
     """A server that nobody prepared: two threads, a table of pointers, and a chain of two nodes for each key.
 

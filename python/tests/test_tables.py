@@ -67,6 +67,7 @@ def numbers(text):
     ],
     ids=lambda a: " ".join(a[:2]),
 )
+@pytest.mark.long
 def test_no_number_is_lost_at_any_width(cli, tiny_file, args):
     args = [str(tiny_file) if a == "TINY" else a for a in args]
     cli(*args, check=0)

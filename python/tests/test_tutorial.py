@@ -4,11 +4,13 @@ import re
 import shlex
 
 import polars as pl
+import pytest
 from shownpage import Page, near
 
 PAGE = Page("use/tutorial.md")
 
 
+@pytest.mark.long
 def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp_path):
     here = tmp_path / "cwd"
     (scenario,) = PAGE.blocks("toml")

@@ -59,6 +59,7 @@ def ran(cli):
     return [([output(c) for c in commands], lines) for commands, lines in PAGE.shown()]
 
 
+@pytest.mark.long
 def test_every_command_of_the_page_runs_and_prints_what_is_shown(ran):
     assert (len(ran), sum(len(outputs) for outputs, _ in ran)) == (13, 19)
     assert max(map(len, "".join(PAGE.blocks("sh") + PAGE.blocks("text") + PAGE.blocks("python")).splitlines())) <= 80

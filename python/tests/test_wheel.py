@@ -102,6 +102,7 @@ def installed(tmp_path_factory):
     return Installed(folder, program("wheels").join(built, built, folder / "joined"))
 
 
+@pytest.mark.long
 @needs_cargo
 def test_the_wheel_works_without_a_compiler_and_without_the_tree(installed):
     """One test, so that parallel workers build once."""
@@ -211,6 +212,7 @@ def check_the_version(installed):
     assert installed.python("import hostnet; print(hostnet.__version__)").strip() == hn.__version__
 
 
+@pytest.mark.long
 @needs_cargo
 def test_the_source_package_builds_the_same_engine(tmp_path):
     """From the package alone, as pip builds it; without optimisation, which the version does not know."""
