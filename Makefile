@@ -27,10 +27,13 @@ help: ## list the targets
 .PHONY: build
 build: $(VENV)/.built ## install into .venv and build what changed
 
-$(VENV)/.installed: requirements.txt
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "hostnet needs Python 3.10 or newer; set PYTHON=." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; install its venv package (python3-venv)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: requirements.txt | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
@@ -52,8 +55,14 @@ demo: build ## replay a memcached capture under DMA, DDIO and DDIO + Sweeper, wr
 	@$(BIN)/hostnet demo
 
 .PHONY: test
-test: build ## run every test, Rust and Python
+test: build test-rust test-python ## run every test, Rust and Python
+
+.PHONY: test-rust
+test-rust:
 	cargo test --profile checks --workspace --exclude hostnet-python
+
+.PHONY: test-python
+test-python: build
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: same
