@@ -373,8 +373,8 @@ class DispatchStackSpec(Section):
 class DramQuirks(Section):
     """Habits of memory controllers and DRAM that processors and simulators differ in."""
     age_cap_ns: int
-    """Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
-    `scheduler = 'transaction'` or `'on_arrival'`."""
+    """Age in ns at or above which a request may close a row that still has hits; 0 means never. For `scheduler =
+    'hit_first'` and `'first_ready'`."""
     alignment: str
     """Alignment of the start of rings, buffers and tables in physical memory, where they lie back to back: a power
     of two from 4 KiB to 4 MiB."""
@@ -384,25 +384,29 @@ class DramQuirks(Section):
     """Whether low row bits are XORed into bank and bank group (permutation-based interleaving)."""
     bank_queue: int
     """Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
-    that the controller serves the read and write queues directly. With command queues, the banks take turns, write
-    mode transfers as many writes as waited when write mode began, and `scheduler`, `entry_release`, `age_cap_ns`,
-    `page_idle_ns` and the burst lengths have no effect."""
+    that the controller serves the read and write queues directly. Command queues take the place of `scheduler`: the
+    banks take turns, and write mode transfers as many writes as waited when write mode began."""
     banks_per_group: int
     """Number of banks per bank group; 0 takes the number of `standard`."""
     channel_hash: bool
     """Whether higher address bits are hashed into the channel."""
     entry_release: Literal['activate'] | Literal['column'] | Literal['data']
-    """Time at which an entry of the read or write queue becomes free."""
+    """Time at which an entry of the read or write queue becomes free. `activate` is for `scheduler = 'hit_first'`
+    and `'first_ready'`. Not with `bank_queue`."""
     max_write_burst: int
-    """Number of writes after which write mode ends when reads wait; 0 means no limit."""
+    """Number of writes after which write mode ends when reads wait; 0 means no limit. Belongs to the schedulers
+    that have `writes_yield`."""
     min_read_burst: int
-    """Number of reads to serve before write mode may begin, unless no read is left."""
+    """Number of reads to serve before write mode may begin, unless no read is left. Belongs to the schedulers that
+    have `writes_yield`."""
     min_write_burst: int
-    """Number of writes to serve before write mode may end, unless no write is left."""
+    """Number of writes to serve before write mode may end, unless no write is left. Belongs to the schedulers that
+    have `writes_yield`."""
     overflow: Literal['separate'] | Literal['shared']
     """Order of requests that arrive while a queue is full."""
     page_idle_ns: float
-    """Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open."""
+    """Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open. Not with
+    `bank_queue`."""
     preset: Literal['skylake_sp'] | Literal['zsim'] | Literal['gem5'] | None
     """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
     apply."""
@@ -410,12 +414,12 @@ class DramQuirks(Section):
     """Whether all-bank refreshes take place, rank by rank."""
     refresh_turns: bool
     """Whether the channel changes direction while all its reads or all its writes wait for a rank that refreshes;
-    otherwise the channel stays in its mode."""
+    otherwise the channel stays in its mode. Belongs to the schedulers that have `writes_yield`."""
     row_access_limit: int
     """Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16)."""
     row_hit_limit: int
     """Number of row accesses after which the oldest request of a bank's command queue may close the row although
-    younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`."""
+    younger hits wait (DRAMsim3 has 4); 0 means no limit. For `bank_queue` above 0."""
     rpq_full_mark: int
     """Number of read queue entries at or above which the read queue counts as full in `rpq_full_frac`; with 0, the
     value of `rpq` applies."""
@@ -425,10 +429,11 @@ class DramQuirks(Section):
     """Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0,
     the value of `wpq` applies."""
     write_idle: float
-    """Fraction of `wpq` above which write mode begins when no read waits."""
+    """Fraction of `wpq` above which write mode begins when no read waits. Not for `scheduler = 'on_arrival'`."""
     writes_yield: bool
     """Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write
-    queue then holds more than `write_high`."""
+    queue then holds more than `write_high`. For `scheduler = 'hit_first'`, `'first_ready'` and `'transaction'`, as
+    `refresh_turns` and the burst lengths are."""
 
 
 class DramSpec(Section):
@@ -461,7 +466,7 @@ class DramSpec(Section):
     write_high: float
     """Fraction of `wpq` above which write mode begins."""
     write_low: float
-    """Fraction of `wpq` below which write mode ends when reads wait."""
+    """Fraction of `wpq` below which write mode ends when reads wait. Not with `quirks.bank_queue`."""
 
 
 class EthernetPeripheralSpec(Section):
@@ -871,12 +876,12 @@ class LlcQuirks(Section):
     """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
     apply."""
     read_hit: Literal['retain'] | Literal['migrate']
-    """Treatment of the LLC's copy when a core's read hits it."""
+    """Treatment of the LLC's copy when a core's read hits it, for `role = 'victim'`; other LLCs retain the line."""
     response_cycles: int
     """Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to the requester; 0 when
     absent."""
     store_hit: Literal['move'] | Literal['retain']
-    """Treatment of the LLC's copy when a store hits it, for `role = 'victim'`."""
+    """Treatment of the LLC's copy when a store hits it, for `role = 'victim'`; other LLCs retain the line."""
     upgrade_miss: Literal['grant'] | Literal['fetch']
     """Request of a store whose core has a clean copy of a line that the LLC has evicted; `fetch` needs `device_read
     = 'install'`."""

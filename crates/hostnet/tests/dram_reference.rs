@@ -153,7 +153,7 @@ fn unloaded_latency_agrees_with_gem5() {
 
 #[test]
 fn a_copy_of_a_warm_controller_goes_on_alike() {
-    let mut a = DramController::new(&quiet(1)).unwrap();
+    let mut a = DramController::new(&quiet(1).plan().unwrap());
     let mut done = Vec::new();
     let lines = trace("d_rand_rw", 1000).unwrap();
     let feed = |c: &mut DramController, from: usize, done: &mut Vec<_>| {

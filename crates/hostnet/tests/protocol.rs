@@ -2,43 +2,95 @@
 
 use crate::common::{small, Rig};
 use hostnet::kernel::{CoreId, LineAddr, NodeId, Time};
+use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::{
     transition, CopyState, DataHolder, DramAction, LineRequest, LlcAction, LlcProtocol, PrivateAction, Transition,
     HELD, REQUESTS,
 };
 use hostnet::memory::spec::{
-    CleanVictim, DeviceRead, HierarchySpec, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeMiss,
+    CleanVictim, DeviceRead, HierarchySpec, LlcRole, LlcSpec, ModifiedRead, ReadHit, StoreHit, UpgradeMiss,
 };
 use hostnet::memory::{Agent, Inbound, Outbound, Sweep, TxnOp};
 
-const VICTIM: LlcProtocol = LlcProtocol {
-    role: LlcRole::Victim,
-    read_hit: ReadHit::Retain,
-    store_hit: StoreHit::Move,
-    upgrade_miss: UpgradeMiss::Grant,
-    modified_read: ModifiedRead::Share,
-    device_read: DeviceRead::Snapshot,
-    device_read_ages: false,
-};
-const ALL: [LlcProtocol; 10] = [
-    VICTIM,
-    LlcProtocol { read_hit: ReadHit::Migrate, ..VICTIM },
-    LlcProtocol { role: LlcRole::Inclusive, ..VICTIM },
-    LlcProtocol { role: LlcRole::StrictlyInclusive, ..VICTIM },
-    LlcProtocol { store_hit: StoreHit::Retain, ..VICTIM },
-    LlcProtocol { device_read: DeviceRead::Demote, ..VICTIM },
-    LlcProtocol { read_hit: ReadHit::Migrate, device_read: DeviceRead::Demote, ..VICTIM },
-    LlcProtocol { device_read: DeviceRead::Install, ..VICTIM },
-    LlcProtocol { device_read: DeviceRead::Install, upgrade_miss: UpgradeMiss::Fetch, ..VICTIM },
-    LlcProtocol { read_hit: ReadHit::Migrate, modified_read: ModifiedRead::Take, ..VICTIM },
-];
+/// Hierarchies whose LLCs differ in their protocols.
+fn hierarchies() -> [HierarchySpec; 10] {
+    let of = |change: fn(&mut LlcSpec)| {
+        let mut h = small();
+        h.llc.quirks.clean_victim = CleanVictim::Drop;
+        change(&mut h.llc);
+        h
+    };
+    [
+        of(|_| ()),
+        of(|llc| llc.quirks.read_hit = ReadHit::Migrate),
+        of(|llc| llc.role = LlcRole::Inclusive),
+        of(|llc| llc.role = LlcRole::StrictlyInclusive),
+        of(|llc| llc.quirks.store_hit = StoreHit::Retain),
+        of(|llc| llc.quirks.device_read = DeviceRead::Demote),
+        of(|llc| (llc.quirks.read_hit, llc.quirks.device_read) = (ReadHit::Migrate, DeviceRead::Demote)),
+        of(|llc| llc.quirks.device_read = DeviceRead::Install),
+        of(|llc| (llc.quirks.device_read, llc.quirks.upgrade_miss) = (DeviceRead::Install, UpgradeMiss::Fetch)),
+        of(|llc| (llc.quirks.read_hit, llc.quirks.modified_read) = (ReadHit::Migrate, ModifiedRead::Take)),
+    ]
+}
+
+fn protocol(h: &HierarchySpec) -> LlcProtocol {
+    LlcProtocol::of(&h.llc).expect("a valid protocol")
+}
 
 fn every_row() -> impl Iterator<Item = (LlcProtocol, LineRequest, CopyState, CopyState, Transition)> {
-    ALL.into_iter().flat_map(|h| {
-        REQUESTS.into_iter().flat_map(move |r| {
-            HELD.into_iter().flat_map(move |p| HELD.into_iter().map(move |l| (h, r, p, l, transition(r, p, l, h))))
-        })
+    hierarchies().into_iter().flat_map(|h| rows_of(protocol(&h)))
+}
+
+fn rows_of(h: LlcProtocol) -> impl Iterator<Item = (LlcProtocol, LineRequest, CopyState, CopyState, Transition)> {
+    REQUESTS.into_iter().flat_map(move |r| {
+        HELD.into_iter().flat_map(move |p| HELD.into_iter().map(move |l| (h, r, p, l, transition(r, p, l, h))))
     })
+}
+
+/// Each key of the protocol with its other values, in each protocol: the plan changes, or the key is said to be without
+/// effect, or the combination is refused.
+#[test]
+fn a_key_that_is_not_of_a_protocol_cannot_change_it() {
+    type Change = fn(&mut LlcSpec, bool);
+    let keys: [(&str, Change); 6] = [
+        ("read_hit", |llc, a| llc.quirks.read_hit = if a { ReadHit::Migrate } else { ReadHit::Retain }),
+        ("store_hit", |llc, a| llc.quirks.store_hit = if a { StoreHit::Retain } else { StoreHit::Move }),
+        ("inclusive_ways", |llc, a| llc.quirks.inclusive_ways = u32::from(a)),
+        ("device_read_ages", |llc, a| llc.quirks.device_read_ages = a),
+        ("upgrade_miss", |llc, a| llc.quirks.upgrade_miss = if a { UpgradeMiss::Fetch } else { UpgradeMiss::Grant }),
+        ("modified_read", |llc, a| llc.quirks.modified_read = if a { ModifiedRead::Take } else { ModifiedRead::Share }),
+    ];
+    let srrip = |mut h: HierarchySpec| {
+        h.llc.replacement = Replacement::Srrip;
+        h
+    };
+    let (mut changed, mut unused, mut refused) = (0, 0, 0);
+    for h in hierarchies().into_iter().chain(hierarchies().map(srrip)) {
+        for (key, change) in keys {
+            for a in [false, true] {
+                let mut other = h.llc.clone();
+                change(&mut other, a);
+                if other == h.llc {
+                    continue;
+                }
+                match (LlcProtocol::of(&other), other.unused(key)) {
+                    (Ok(new), Some(why)) => {
+                        assert_eq!(new, protocol(&h), "{key}: {why}");
+                        unused += 1;
+                    }
+                    (Ok(new), None) => {
+                        assert_ne!(new, protocol(&h), "{key} in {h:?}");
+                        changed += 1;
+                    }
+                    (Err(_), _) => refused += 1,
+                }
+            }
+        }
+    }
+    // Of ten protocols, two are not of a victim LLC, two install lines, three migrate lines, and one takes modified ones: it
+    // cannot do so without migrating. Half of all have SRRIP.
+    assert_eq!((changed, unused, refused), (2 * (7 + 8 + 8 + 2 + 3) + 10, 2 * (2 + 2) + 10, 2 * (1 + 2 + 8 + 7)));
 }
 
 #[test]
@@ -101,13 +153,8 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
 
 /// A rig whose core 1 and LLC hold the line in the given states, and whose core 0 has a clean copy if it `upgrades`, if
 /// the combination can occur.
-fn rig_with(h: LlcProtocol, private: CopyState, llc: CopyState, upgrades: bool) -> Option<(Rig, LineAddr)> {
-    let mut spec: HierarchySpec = small();
-    (spec.llc.role, spec.llc.quirks.read_hit, spec.llc.quirks.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
-    (spec.llc.quirks.store_hit, spec.llc.quirks.device_read, spec.llc.quirks.modified_read) =
-        (h.store_hit, h.device_read, h.modified_read);
-    spec.llc.quirks.upgrade_miss = h.upgrade_miss;
-    let mut r = Rig::new(&spec, 0b1111);
+fn rig_with(spec: &HierarchySpec, private: CopyState, llc: CopyState, upgrades: bool) -> Option<(Rig, LineAddr)> {
+    let mut r = Rig::new(spec, 0b1111);
     let line = r.shared + 3;
     if llc != CopyState::Nowhere {
         r.device_writes(Agent::Io, line, 1, Inbound::Llc { ways: 0b11 });
@@ -132,7 +179,7 @@ fn rig_with(h: LlcProtocol, private: CopyState, llc: CopyState, upgrades: bool) 
         r.settle();
     }
     if upgrades {
-        let installs = h.device_read == DeviceRead::Install;
+        let installs = spec.llc.quirks.device_read == DeviceRead::Install;
         if private == CopyState::Dirty || !installs && private == CopyState::Nowhere {
             return None; // no other cache has a copy, so that no request is made
         }
@@ -193,8 +240,9 @@ fn observe(r: &mut Rig, line: LineAddr, ask: LineRequest) -> (CopyState, CopySta
 #[test]
 fn the_memory_system_does_what_every_row_says() {
     let mut rows = 0;
-    for (h, ask, private, llc, t) in every_row() {
-        let Some((mut r, line)) = rig_with(h, private, llc, ask == LineRequest::Upgrade) else { continue };
+    let of = |spec: HierarchySpec| rows_of(protocol(&spec)).map(move |row| (spec.clone(), row));
+    for (spec, (h, ask, private, llc, t)) in hierarchies().into_iter().flat_map(of) {
+        let Some((mut r, line)) = rig_with(&spec, private, llc, ask == LineRequest::Upgrade) else { continue };
         rows += 1;
         let (mine, others, left, reads, writes) = observe(&mut r, line, ask);
         let at = format!("{h:?} {ask:?}, others {private:?}, LLC {llc:?}: {t:?}");

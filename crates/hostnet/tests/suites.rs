@@ -12,6 +12,7 @@ mod ccnic;
 mod ccnic_overlay;
 mod ccnic_rules;
 mod ccnic_tenants;
+mod choices;
 mod coherence;
 mod conversions;
 mod core_anchor;

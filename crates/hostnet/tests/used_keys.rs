@@ -245,7 +245,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 33] = [
+const CONDITIONS: [(&str, &str); 32] = [
     ("seed", "Seed of every random stream"),
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
@@ -274,7 +274,6 @@ const CONDITIONS: [(&str, &str); 33] = [
     ("peripheral.moderation", "a busy queue then never waits for `moderation`"),
     ("rings.quirks.write_back_idle", "changes nothing with `write_back.after = 1`"),
     ("idio.quirks.hint_overflow", "finds the queue full"),
-    ("memory.quirks.row_hit_limit", "of a bank's command queue"),
     ("rings.quirks.transmit_buffer", "fills where the wire is slower"),
     ("rings.quirks.transmit_turnaround", "when `transmit_packets` frames were in flight"),
     ("rings.quirks.fitted.receive_packets", "is one's own, and is not judged"),

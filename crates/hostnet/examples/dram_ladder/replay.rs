@@ -82,7 +82,7 @@ pub enum Offer {
 
 /// Replays `requests` and stops when the last one has been accepted.
 pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result<Measured, String> {
-    let mut c = DramController::new(spec)?;
+    let mut c = DramController::new(&spec.plan()?);
     let tck = c.timing().tck;
     let mut done: Vec<DramCompletion> = Vec::with_capacity(4096);
     let mut arrived = vec![0u64; requests.len()];

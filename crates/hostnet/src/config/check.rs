@@ -12,7 +12,6 @@ use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::kernel::{Int, LineAddr, TenantId};
-use crate::memory::dram::DramController;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
@@ -180,7 +179,7 @@ fn platform(s: &Scenario) -> Check {
         )
     })?;
     p.caches.check().map_err(|e| format!("platform.{e}"))?;
-    DramController::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
+    p.memory.plan().map(drop).map_err(|e| format!("platform.memory.{e}"))
 }
 
 fn placement(s: &Scenario) -> Check {

@@ -2,17 +2,21 @@
 //! of the scenario meant something else.
 //!
 //! A key counts as given when its value is neither the default nor, for a NIC, the platform's. The resolved form of a
-//! scenario therefore passes, too.
+//! scenario therefore passes, too. Of a platform, the keys that count are those that a file or a scenario writes itself:
+//! neither those of a preset nor those of the platform that it changes.
 
 use super::check::{need, serves, word, Check};
 use super::scenario::{
-    requests, span, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, TenantSpec, TrafficSpec,
+    requests, span, Load, PeripheralSpec, Platform, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, TenantSpec,
+    TrafficSpec,
 };
 use crate::app::stream::AccessOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::device::nic::EthernetSpec;
 use crate::kernel::units::Size;
 use crate::kernel::{Int, TenantId};
+use crate::memory::dram::{DramQuirks, DramSpec};
+use crate::memory::spec::LlcQuirks;
 use crate::memory::LINE;
 use crate::placement::SweepTx;
 use serde::Serialize;
@@ -40,6 +44,36 @@ fn all_given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Vec<(Str
 /// The first of these keys.
 fn given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Option<(String, Value)> {
     all_given(spec, known, without).into_iter().next()
+}
+
+/// Checks that keys of the memory controllers and the LLC that are `written` as part of `platform` belong to the scheduler
+/// and the protocol that the platform has.
+pub(super) fn choices(written: &Value, platform: &Platform) -> Check {
+    let (memory, llc) = (&platform.memory, &platform.caches.llc);
+    let in_memory = written.get("memory").unwrap_or(&Value::Null);
+    effective("memory", in_memory, memory, &DramSpec::default(), |key| memory.unused(key))?;
+    let (quirks, at) = (in_memory.get("quirks").unwrap_or(&Value::Null), "memory.quirks");
+    effective(at, quirks, &memory.quirks, &DramQuirks::default(), |key| memory.unused(key))?;
+    let (quirks, at) = (written.pointer("/caches/llc/quirks").unwrap_or(&Value::Null), "caches.llc.quirks");
+    effective(at, quirks, &llc.quirks, &LlcQuirks::default(), |key| llc.unused(key))
+}
+
+/// Checks that no key of `written`, the part of `table` that somebody has written, is `unused` and has another value than
+/// the default.
+fn effective<T: Serialize>(
+    table: &str,
+    written: &Value,
+    all: &T,
+    default: &T,
+    unused: impl Fn(&str) -> Option<String>,
+) -> Check {
+    let given = all_given(all, &[default], &["quirks"]);
+    for (key, value) in given.iter().filter(|(key, _)| written.get(key).is_some()) {
+        if let Some(why) = unused(key) {
+            return Err(format!("{table}.{key} = {value} {why}; leave it out"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether packets of the traffic come for a tenant.

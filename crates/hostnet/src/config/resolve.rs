@@ -58,7 +58,7 @@ pub fn resolve_with(
     search: &[PathBuf],
 ) -> Result<(Scenario, Vec<String>), SpecError> {
     let mut notes = Vec::new();
-    let mut root = parse(text, file, "", &mut notes)?;
+    let Parsed { mut root, written } = parse(text, file, "", &mut notes)?;
     let Some(table) = root.as_object_mut() else {
         return err(file, "a scenario is a table of keys");
     };
@@ -70,6 +70,8 @@ pub fn resolve_with(
     }
     let over = table.remove("override");
     let part = part_of_platform(table);
+    let mut own = written;
+    let own = own.as_object_mut().map_or([None, None], |table| [part_of_platform(table), table.remove("override")]);
     let changes = [part.clone(), over.clone()];
     if let Some(Value::String(name)) = table.get("platform") {
         let mut platform = platform(name, file, search, &mut notes)?;
@@ -97,6 +99,10 @@ pub fn resolve_with(
     }
     locate_inputs(&mut s, file, search)?;
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
+    for (own, table) in own.iter().zip(["platform", "override"]) {
+        let own = own.as_ref().unwrap_or(&Value::Null);
+        check_unused::choices(own, &s.platform).or_else(|why| err(file, format!("{table}.{why}")))?;
+    }
     changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
     changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
@@ -331,14 +337,20 @@ fn part_of_platform(table: &mut Map<String, Value>) -> Option<Value> {
     Some(part)
 }
 
-/// The tables of `text` under their new names, with presets written out. `below` is the path of these tables in a scenario, as for
-/// [`renamed::rename`].
-fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result<Value, SpecError> {
+/// Tables of a file: with presets written out (`root`), and as they are written.
+struct Parsed {
+    root: Value,
+    written: Value,
+}
+
+/// The tables of `text` under their new names. `below` is the path of these tables in a scenario, as for [`renamed::rename`].
+fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result<Parsed, SpecError> {
     let mut root = tables(text, file)?;
     let said = renamed::rename(&mut root, below, &renamed::ALL).or_else(|why| err(file, why))?;
     notes.extend(said.into_iter().map(|what| sentence(format!("{file}: {what}.")).0));
+    let written = root.clone();
     presets::expand(&mut root, below);
-    Ok(root)
+    Ok(Parsed { root, written })
 }
 
 fn tables(text: &str, file: &str) -> Result<Value, SpecError> {
@@ -372,31 +384,32 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
 /// `base`, its other values replace those of the platform with that name, which cannot have a base itself.
 fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let (path, text) = find_platform("platform", name, file, search)?;
-    let mut own = parse(&text, &path, "platform", notes)?;
+    let Parsed { root: mut own, written } = parse(&text, &path, "platform", notes)?;
     let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
-        None => return check_platform(&own, &own, &path).map(|()| own),
+        None => return check_platform(&own, &own, &written, &path).map(|()| own),
         Some(Value::String(base)) => {
             let (path_of_base, text) = find_platform("base", &base, &path, search)?;
-            let all = parse(&text, &path_of_base, "platform", notes)?;
+            let Parsed { root: all, written } = parse(&text, &path_of_base, "platform", notes)?;
             if all.get("base").is_some() {
                 return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
             }
-            check_platform(&all, &all, &path_of_base)?;
+            check_platform(&all, &all, &written, &path_of_base)?;
             add_default_sources(&mut own, &base, &path);
             all
         }
         Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
     };
     merge(&mut all, own.clone());
-    check_platform(&all, &own, &path)?;
+    check_platform(&all, &own, &written, &path)?;
     Ok(all)
 }
 
-/// Checks a platform, and the provenance that the platform's file, `own`, gives.
-fn check_platform(all: &Value, own: &Value, file: &str) -> Result<(), SpecError> {
+/// Checks a platform, the provenance that the platform's file, `own`, gives, and the keys that are written in the file.
+fn check_platform(all: &Value, own: &Value, written: &Value, file: &str) -> Result<(), SpecError> {
     sources::are_quoted(own).or_else(|why| err(file, why))?;
     let platform: Platform = typed(all.clone(), file)?;
-    sources::check(own, &platform).or_else(|why| err(file, why))
+    sources::check(own, &platform).or_else(|why| err(file, why))?;
+    check_unused::choices(written, &platform).or_else(|why| err(file, why))
 }
 
 /// Marks the values that `own` changes without a source, because the provenance of the base platform does not describe

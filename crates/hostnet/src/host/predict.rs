@@ -119,6 +119,7 @@ impl Host {
     fn predict_input(&self, v: &Values) -> Option<model::PredictHost> {
         let (p, t) = (&self.spec.platform, self.machine.mem.dram.timing());
         let d: &DramSpec = &p.memory;
+        let modes = d.plan().ok()?.scheduler.modes().cloned();
         let device = d.standard.device(d.device_width);
         let groups = or(d.quirks.bank_groups, device.bank_groups);
         let iio = p.iio.as_ref()?;
@@ -143,9 +144,9 @@ impl Host {
             rpq: f64::from(d.rpq),
             wpq: f64::from(d.wpq),
             write_drain: (d.write_high - d.write_low) * f64::from(d.wpq),
-            write_burst: bound(d.quirks.max_write_burst),
-            read_burst: f64::from(d.quirks.min_read_burst).max(1.0),
-            writes_yield: d.quirks.writes_yield,
+            write_burst: bound(modes.as_ref().map_or(0, |m| m.max_write_burst)),
+            read_burst: f64::from(modes.as_ref().map_or(0, |m| m.min_read_burst)).max(1.0),
+            writes_yield: modes.is_some_and(|m| m.writes_yield),
             victims_apart: match p.caches.llc.indexing {
                 _ if p.caches.llc.slices == 1 => 0.0,
                 Indexing::Modulo | Indexing::FoldedSlices => 0.0,

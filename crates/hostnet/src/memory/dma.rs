@@ -3,11 +3,10 @@
 use super::array::LineHome;
 use super::home::FIRST;
 use super::paths::{Milestones, Path};
-use super::protocol::CopyState;
+use super::protocol::{CopyState, DeviceReads};
 use super::region::{RegionKind, Sharing};
 use super::request::{Agent, Inbound, Outbound, TxnOp};
 use super::shadow::CopyPlace;
-use super::spec::DeviceRead;
 use super::stats::LineLocation;
 use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn};
 use crate::kernel::{CoreId, LineAddr, NodeId, Time, TxnId};
@@ -258,7 +257,7 @@ impl Memory {
         let slot = self.nodes[node].llc.find_at(home);
         if let Some(s) = slot {
             let llc = &mut self.nodes[node].llc;
-            if self.llc_protocol.device_read_ages {
+            if self.llc_protocol.device_reads_age() {
                 llc.expire(s);
             } else {
                 llc.touch(s);
@@ -266,7 +265,7 @@ impl Memory {
         }
         let was = self.location_of(near, slot.map(|s| s.way()));
         self.stats.dma[t.agent().index()].read_at[was.index()] += 1;
-        if near && self.llc_protocol.device_read == DeviceRead::Demote {
+        if near && self.llc_protocol.device_read == DeviceReads::Demote {
             self.demote_for_device(cal, line, slot.is_some(), now);
         }
         let missed = !near && slot.is_none();
@@ -274,7 +273,7 @@ impl Memory {
             self.allocate_mshr(home, now);
             self.stats.dma[t.agent().index()].read_misses += 1;
         }
-        if self.llc_protocol.device_read == DeviceRead::Install {
+        if self.llc_protocol.installs() {
             self.allocate_for_device_read(cal, home, line, near, now);
         }
         if missed {

@@ -10,7 +10,6 @@ use super::protocol::{CopyState, LlcAction};
 use super::region::{RegionKind, Sharing};
 use super::request::Agent;
 use super::shadow::CopyPlace;
-use super::spec::UpgradeMiss;
 use super::stats::AccessClass;
 use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
 use crate::kernel::{CoreId, LineAddr, NodeId, ThreadId, Time, TxnId};
@@ -407,7 +406,7 @@ impl Memory {
         if self.device_reads_allocate() {
             upgrades = op == TxnOp::Own && self.holds(who, line);
             self.read_by_devices.remove(&self.map, line);
-            if upgrades && !outside_caches && slot.is_none() && self.llc_protocol.upgrade_miss == UpgradeMiss::Grant {
+            if upgrades && !outside_caches && slot.is_none() && !self.llc_protocol.fetches_on_upgrade() {
                 self.record_copy(line, CopyPlace::Core(who), CopyPlace::ToCore(who));
                 return LookupResult::Here { snoop, with: DataGrant::Copy };
             }

@@ -20,7 +20,6 @@ use super::protocol_nodes::{crossing, Copies, CoreRequest, NodeDataSource, NodeS
 use super::region::{RegionKind, Sharing};
 use super::request::{Agent, Sender};
 use super::shadow::CopyPlace;
-use super::spec::{LlcRole, StoreHit};
 use super::stats::AccessClass;
 use super::{Memory, MemoryEvent, MemoryPosts, Node, Sweep, Txn, TxnOp};
 use crate::kernel::{CoreId, LineAddr, NodeId, Time, TxnId};
@@ -487,7 +486,7 @@ impl Memory {
             }
         }
         // The LLC of the requester's node gives up a line that the requester is going to write.
-        let gives = self.llc_protocol.role == LlcRole::Victim && self.llc_protocol.store_hit == StoreHit::Move;
+        let gives = self.llc_protocol.gives_to_stores();
         let slot = self.nodes[near].llc.find(line).filter(|_| own);
         let kept = slot.is_some() && !gives;
         if let Some(s) = slot.filter(|_| gives) {

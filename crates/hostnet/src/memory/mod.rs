@@ -59,7 +59,7 @@ use mc_queue::McQueue;
 use node::FIRST_NODE;
 use nodes::NodesSpec;
 use paths::{Milestones, Path, Paths};
-use protocol::{CoreRows, LlcProtocol};
+use protocol::{CoreRows, Inclusion, LlcProtocol};
 use region::{AddressMap, RegionKind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
@@ -236,7 +236,7 @@ impl Memory {
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
         let llc = CacheArray::new(sets.to_u32(), h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
-        let dram = DramController::of_nodes(d, nodes.count)?;
+        let dram = DramController::of_nodes(&d.plan()?, nodes.count);
         let llc_slices = llc.slices();
         let channels = dram.channels().map(|ch| McQueue::new(d.quirks.overflow, dram.node_of(ch))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
@@ -257,15 +257,8 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == RegionKind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or_default();
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or_default();
-        let llc_protocol = LlcProtocol {
-            role: h.llc.role,
-            read_hit: h.llc.quirks.read_hit,
-            store_hit: h.llc.quirks.store_hit,
-            upgrade_miss: h.llc.quirks.upgrade_miss,
-            modified_read: h.llc.quirks.modified_read,
-            device_read: h.llc.quirks.device_read,
-            device_read_ages: h.llc.quirks.device_read_ages,
-        };
+        let llc_protocol = LlcProtocol::of(&h.llc)?;
+        let inclusive_ways = llc_protocol.victim().map_or(0, |v| v.inclusive_ways);
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len(), cores),
@@ -297,15 +290,15 @@ impl Memory {
             l2_inclusive: h.l2_inclusive,
             core_rows: CoreRows::new(llc_protocol),
             llc_protocol,
-            strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
+            strict: llc_protocol.role == Inclusion::StrictlyInclusive,
             write_back_uses: h.llc.quirks.write_back_uses,
             from_last: h.llc.quirks.device_ways == spec::DeviceWays::Highest,
-            inclusive_ways: h.llc.inclusive_mask(),
+            inclusive_ways,
             mshrs: (h.llc.quirks.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.quirks.mshrs))),
             miss: None,
             clean_victim: h.llc.quirks.clean_victim,
             clean_victim_cleans: h.llc.quirks.clean_victim_cleans,
-            tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
+            tenant_ways: tenant_ways.into_iter().map(|w| w & !inclusive_ways).collect(),
             ideal_network: false,
             functional: false,
             channels,
@@ -615,7 +608,7 @@ impl Memory {
     /// Whether lines that devices read are installed in the LLC.
     #[inline]
     fn device_reads_allocate(&self) -> bool {
-        self.llc_protocol.device_read == spec::DeviceRead::Install
+        self.llc_protocol.installs()
     }
 
     /// Number of outstanding requests of cores and devices.

@@ -1,6 +1,7 @@
 //! Specification of a cache hierarchy.
 
 use super::array::{shape, Indexing, Replacement};
+use super::protocol::LlcProtocol;
 use super::LINE;
 use crate::kernel::units::{Freq, Size, Span};
 use crate::kernel::with_defaults;
@@ -79,6 +80,17 @@ pub enum LlcRole {
     /// Strictly inclusive: fills go to the LLC as well, and a line that the LLC evicts is invalidated in the private
     /// caches (back-invalidation).
     StrictlyInclusive,
+}
+
+impl LlcRole {
+    /// The word by which a scenario names the role.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            LlcRole::Victim => "victim",
+            LlcRole::Inclusive => "inclusive",
+            LlcRole::StrictlyInclusive => "strictly_inclusive",
+        }
+    }
 }
 
 /// Treatment of the LLC's copy when a store hits it, for `role = "victim"`.
@@ -185,10 +197,10 @@ pub struct LlcQuirks {
     /// absent.
     #[serde(default)]
     pub response_cycles: u32,
-    /// Treatment of the LLC's copy when a core's read hits it.
+    /// Treatment of the LLC's copy when a core's read hits it, for `role = "victim"`; other LLCs retain the line.
     #[serde(default)]
     pub read_hit: ReadHit,
-    /// Treatment of the LLC's copy when a store hits it, for `role = "victim"`.
+    /// Treatment of the LLC's copy when a store hits it, for `role = "victim"`; other LLCs retain the line.
     #[serde(default)]
     pub store_hit: StoreHit,
     /// Request of a store whose core has a clean copy of a line that the LLC has evicted; `fetch` needs
@@ -322,24 +334,7 @@ impl HierarchySpec {
         one("caches.l1d", self.l1d.size, self.l1d.ways, Indexing::Modulo, 1)?;
         one("caches.l2", self.l2.size, self.l2.ways, Indexing::Modulo, 1)?;
         let llc = &self.llc;
-        let most = if llc.role == LlcRole::Victim { llc.ways.saturating_sub(1) } else { 0 };
-        if llc.quirks.inclusive_ways > most {
-            return Err(format!(
-                "caches.llc.quirks.inclusive_ways = {} is not within 0 to {most}, what {} ways of role = \"{}\" allow",
-                llc.quirks.inclusive_ways,
-                llc.ways,
-                if llc.role == LlcRole::Victim { "victim" } else { "inclusive" }
-            ));
-        }
-        let moves = llc.role == LlcRole::Victim && llc.quirks.read_hit == ReadHit::Migrate;
-        if llc.quirks.modified_read == ModifiedRead::Take && !moves {
-            return Err(
-                "caches.llc.quirks.modified_read = \"take\" needs role = \"victim\" and read_hit = \"migrate\"".into(),
-            );
-        }
-        if llc.quirks.upgrade_miss == UpgradeMiss::Fetch && llc.quirks.device_read != DeviceRead::Install {
-            return Err("caches.llc.quirks.upgrade_miss = \"fetch\" needs device_read = \"install\"".into());
-        }
+        LlcProtocol::of(llc)?;
         one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
     }
 }

@@ -1,7 +1,7 @@
 //! Banks of a channel, and the lists of requests that wait for each bank. A bank has one list for each direction in
 //! order of arrival, and keeps the oldest request for the open row and the oldest for another row.
 
-use super::channel::{Channel, DramCommand, ALL_STALE, BANKS, HELD, READ, WRITE};
+use super::channel::{Channel, DramCommand, Scheduling, ALL_STALE, BANKS, HELD, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 use crate::kernel::ids::niche_id;
@@ -120,9 +120,9 @@ impl Channel {
 
     /// Renumbers the ages from zero upwards in the same order.
     #[cold]
-    pub(super) fn renumber(&mut self) {
+    pub(super) fn renumber(&mut self, heads: [Option<SlotId>; 2]) {
         let mut live: Vec<SlotId> = Vec::new();
-        self.staged.head.into_iter().for_each(|head| live.extend(self.list(head)));
+        heads.into_iter().for_each(|head| live.extend(self.list(head)));
         for bank in self.banks.iter() {
             live.extend(bank.active);
             bank.q.iter().for_each(|q| live.extend(self.list(q.head)));
@@ -135,7 +135,6 @@ impl Channel {
         // Choices made so far refer to the previous ages.
         self.stale = ALL_STALE;
         self.chosen = false;
-        self.columns.changed = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in 0..BANKS {
             let Bank { active, q, .. } = self.banks[b];
             if let Some(active) = active {
@@ -173,16 +172,16 @@ impl Channel {
 
     /// Whether a write of `line` waits. The counters answer for most lines without a search.
     #[inline]
-    pub(super) fn has_write(&self, b: usize, line: LineAddr) -> bool {
-        self.held_writes[hash(line)] != 0 && self.finds_write(b, line)
+    pub(super) fn has_write(&self, s: &impl Scheduling, b: usize, line: LineAddr) -> bool {
+        self.held_writes[hash(line)] != 0 && self.finds_write(s.heads()[WRITE], b, line)
     }
 
     #[inline(never)]
-    fn finds_write(&self, b: usize, line: LineAddr) -> bool {
+    fn finds_write(&self, head: Option<SlotId>, b: usize, line: LineAddr) -> bool {
         let bank = &self.banks[b];
         let is_it = |i: SlotId| self.slots[i].line == line;
         self.list(bank.q[WRITE].head).any(is_it)
-            || self.list(self.staged.head[WRITE]).any(is_it)
+            || self.list(head).any(is_it)
             || bank.active.is_some_and(|i| usize::from(self.slots[i].dir) == WRITE && is_it(i))
     }
 

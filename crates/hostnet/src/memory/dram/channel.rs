@@ -1,16 +1,13 @@
-//! State of one memory channel: its queues, banks and ranks. The commands are chosen and issued in `scheduler`.
+//! State of one memory channel: its queues, banks and ranks. Each scheduler chooses and issues commands in its own module,
+//! with policy and state of its own.
 
 use super::banks::{bits, hash, Banks, RequestSlot, RowId, SlotId};
-use super::choice::{TimedCommand, BEHIND, QUEUE};
+use super::choice::{TimedCommand, QUEUE};
 use super::gauge::QueueLevels;
 use super::mapping::Decoded;
-use super::on_arrival::Columns;
-use super::staged::Staged;
+use super::plan::{DramPlan, LateRelease};
 use super::timing::DramTiming;
-use super::transaction::BusPipeline;
-use super::{
-    ChannelShape, DramCompletion, DramRequest, DramSpec, EntryRelease, PagePolicy, RowOutcome, Scheduler, Stats,
-};
+use super::{ChannelShape, DramCompletion, DramRequest, PagePolicy, RowOutcome, Stats};
 use crate::kernel::{Due, IdVec, Int, LineAddr, Real, Time};
 
 pub(super) const READ: usize = 0;
@@ -70,34 +67,58 @@ pub(super) struct Rank {
     pub resting_until: u64,
 }
 
-/// Parameters of the controller's policy, converted for the hot loop.
+/// Parameters of the policy that every scheduler has, converted for the hot loop.
 #[derive(Clone, Debug)]
 pub(super) struct ControllerPolicy {
     pub page: PagePolicy,
-    pub scheduler: Scheduler,
-    pub release: EntryRelease,
     pub row_access_limit: u32,
-    /// Time after its arrival, in picoseconds, from which a request behind row hits is overdue.
-    pub age_cap: Due,
     pub high: usize,
-    pub low: usize,
-    pub idle: usize,
-    pub writes_yield: bool,
-    pub refresh_turns: bool,
-    pub min_reads: u32,
-    pub min_writes: u32,
-    pub max_writes: u32,
     pub capacity: [usize; 2],
-    pub bank_queue: u32,
-    pub row_hit_limit: u32,
     pub static_latency: u64,
-    /// Time after which an idle row is closed, in picoseconds.
-    pub page_idle: Option<u64>,
 }
 
-/// State of one memory channel.
+/// Policy and state of a scheduler, and its part of the work of a channel.
+pub(super) trait Scheduling {
+    /// Takes in slot `i`, a request for bank `b` that has arrived at `now`.
+    fn accept(&mut self, ch: &mut Channel, i: SlotId, b: usize, dir: usize, now: u64);
+    /// Issues every command that is possible up to `now`.
+    fn issue_until(&mut self, ch: &mut Channel, now: u64, done: &mut Vec<DramCompletion>);
+    /// Earliest time at which a column command or an activate can free a queue entry.
+    #[inline]
+    fn next_entry(&self, ch: &Channel) -> Due {
+        ch.wake
+    }
+    /// Notes that the first requests of `banks` may have changed, apart from the scheduler's own commands.
+    #[inline]
+    fn disturb(&mut self, _banks: u64) {}
+    /// First requests of the lists in front of the banks' lists, where there are such lists.
+    #[inline]
+    fn heads(&self) -> [Option<SlotId>; 2] {
+        [None; 2]
+    }
+    /// Number of entries for each bank besides those of the read queue and the write queue.
+    fn entries_per_bank(&self) -> usize {
+        1
+    }
+    /// Tier of activates and precharges in the order of commands.
+    fn row_tier(&self) -> u64 {
+        QUEUE
+    }
+}
+
+/// Number of entries of a queue with `entries` for a watermark that is a fraction: the entries above which something
+/// begins (`above`), and below which something ends (`below`).
+pub(super) fn above(fraction: f64, entries: u32) -> usize {
+    (fraction * f64::from(entries)).floor().whole().to_usize()
+}
+
+pub(super) fn below(fraction: f64, entries: u32) -> usize {
+    (fraction * f64::from(entries)).ceil().whole().to_usize()
+}
+
+/// State of one memory channel, whichever its scheduler.
 #[derive(Clone, Debug)]
-pub struct Channel {
+pub(super) struct Channel {
     pub(super) t: DramTiming,
     pub(super) p: ControllerPolicy,
     pub(super) slots: IdVec<SlotId, RequestSlot>,
@@ -124,9 +145,6 @@ pub struct Channel {
     pub(super) held_writes: Box<[u16; HELD]>,
     /// Times at which read entries leave the queue, where an entry leaves with its data.
     releases: std::collections::VecDeque<u64>,
-    pub(super) staged: Staged,
-    pub(super) pipeline: BusPipeline,
-    pub(super) columns: Box<Columns>,
     pub(super) write_mode: bool,
     /// Whether write mode continues although reads wait.
     pub(super) draining: bool,
@@ -169,11 +187,12 @@ pub(super) enum DramCommand {
 }
 
 impl Channel {
-    pub(super) fn new(spec: &DramSpec, shape: &ChannelShape, t: DramTiming) -> Channel {
+    pub(super) fn new(plan: &DramPlan, s: &impl Scheduling) -> Channel {
+        let (shape, t): (&ChannelShape, DramTiming) = (&plan.shape, plan.timing.clone());
         let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group).to_usize();
         let per_rank = nbanks / shape.ranks.to_usize();
-        let (rpq, wpq) = (spec.rpq.to_usize(), spec.wpq.to_usize());
-        let n = rpq + wpq + nbanks * (1 + spec.quirks.bank_queue.to_usize());
+        let capacity = plan.entries.map(Int::to_usize);
+        let n = capacity[READ] + capacity[WRITE] + nbanks * s.entries_per_bank();
         let slots = (0..n)
             .map(|i| RequestSlot {
                 line: LineAddr(0),
@@ -189,32 +208,13 @@ impl Channel {
                 outcome: None,
             })
             .collect();
-        let of_wpq = |f: f64| f * wpq.to_f64();
         let mut channel = Channel {
             p: ControllerPolicy {
-                page: spec.page_policy,
-                scheduler: spec.scheduler,
-                release: spec.quirks.entry_release,
-                row_access_limit: spec.quirks.row_access_limit,
-                age_cap: if spec.quirks.age_cap_ns == 0 {
-                    Due::NEVER
-                } else {
-                    Due::at(Time::ns(spec.quirks.age_cap_ns))
-                },
-                high: of_wpq(spec.write_high).floor().whole().to_usize(),
-                low: of_wpq(spec.write_low).ceil().whole().to_usize(),
-                idle: of_wpq(spec.quirks.write_idle).floor().whole().to_usize(),
-                writes_yield: spec.quirks.writes_yield,
-                refresh_turns: spec.quirks.refresh_turns,
-                min_reads: spec.quirks.min_read_burst,
-                min_writes: spec.quirks.min_write_burst,
-                max_writes: spec.quirks.max_write_burst,
-                capacity: [rpq, wpq],
-                bank_queue: spec.quirks.bank_queue,
-                row_hit_limit: spec.quirks.row_hit_limit,
-                page_idle: (spec.quirks.page_idle_ns > 0.0)
-                    .then(|| (spec.quirks.page_idle_ns * 1000.0).round().whole()),
-                static_latency: (spec.static_latency_ns * 1000.0).round().whole(),
+                page: plan.page,
+                row_access_limit: plan.row_access_limit,
+                high: above(plan.write_high, plan.entries[WRITE]),
+                capacity,
+                static_latency: (plan.static_latency_ns * 1000.0).round().whole(),
             },
             slots,
             free: Some(SlotId::new(0)),
@@ -229,13 +229,13 @@ impl Channel {
             }),
             rank_shift: per_rank.trailing_zeros(),
             group_shift: shape.banks_per_group.trailing_zeros(),
-            row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
+            row_tier: s.row_tier(),
             ranks: (0..shape.ranks.to_usize())
                 .map(|r| Rank {
                     windows: [0; 4],
                     next_window: 0,
                     // The refreshes of the ranks are spread evenly over the interval.
-                    refresh_due: if spec.quirks.refresh {
+                    refresh_due: if plan.refresh {
                         Due::at(Time(t.refi + t.refi * r.to_u64() / u64::from(shape.ranks)))
                     } else {
                         Due::NEVER
@@ -255,10 +255,7 @@ impl Channel {
             used: [0; 2],
             queued: [0; 2],
             held_writes: Box::new([0; HELD]),
-            releases: std::collections::VecDeque::with_capacity(rpq),
-            staged: Staged::new(nbanks),
-            pipeline: BusPipeline::default(),
-            columns: Box::new(Columns::new()),
+            releases: std::collections::VecDeque::with_capacity(capacity[READ]),
             write_mode: false,
             draining: false,
             burst_reads: 0,
@@ -276,10 +273,7 @@ impl Channel {
             mode_since: 0,
             refresh_due: Due::NEVER,
             resting_until: 0,
-            levels: [
-                QueueLevels::new(spec.quirks.rpq_full_mark, spec.rpq),
-                QueueLevels::new(spec.quirks.wpq_full_mark, spec.wpq),
-            ],
+            levels: [READ, WRITE].map(|dir| QueueLevels::new(plan.full_marks[dir], plan.entries[dir])),
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
             #[cfg(test)]
             log: Vec::new(),
@@ -321,15 +315,23 @@ impl Channel {
     }
 
     /// Accepts a request at `now`; all commands before `now` must have been issued.
-    pub(super) fn push(&mut self, now: u64, req: DramRequest, d: Decoded, done: &mut Vec<DramCompletion>) {
+    #[inline(always)]
+    pub(super) fn push(
+        &mut self,
+        s: &mut impl Scheduling,
+        now: u64,
+        req: DramRequest,
+        d: Decoded,
+        done: &mut Vec<DramCompletion>,
+    ) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
         let now = self.t.edge(now);
         if self.wake.is_never() {
-            self.catch_up(now);
+            s.disturb(self.catch_up(now));
         }
         self.clock = self.clock.max(now);
         let b = usize::from(d.bank);
-        if self.has_write(b, req.line) {
+        if self.has_write(s, b, req.line) {
             if req.write {
                 self.stats.writes_merged += 1;
             } else {
@@ -344,14 +346,15 @@ impl Channel {
             return;
         }
         if self.next_age >> AGE_BITS != 0 {
-            self.renumber();
+            self.renumber(s.heads());
+            s.disturb(u64::MAX);
         }
         let dir = usize::from(req.write);
         let i = self.free.expect("an entry is free");
         let row = RowId::new(d.row.to_usize());
-        let s = &mut self.slots[i];
-        self.free = s.next;
-        *s = RequestSlot {
+        let slot = &mut self.slots[i];
+        self.free = slot.next;
+        *slot = RequestSlot {
             line: req.line,
             arrive: now,
             age: self.next_age,
@@ -366,55 +369,41 @@ impl Channel {
         };
         self.held_writes[hash(req.line)] += u16::from(req.write);
         self.next_age += 1;
-        self.none_overdue_until = self.none_overdue_until.min(self.p.age_cap.plus(Time(now)));
         self.used[dir] += 1;
         self.levels[dir].set_occupancy(self.used[dir], now);
         // The occupancy integral is the sum of the times at which entries left, minus the times at which they came.
         self.stats.entry_ps[dir] -= i128::from(now);
-        if self.p.bank_queue > 0 {
-            return self.stage(i, dir, now);
-        }
-        if let Some(idle) = self.p.page_idle {
-            self.close_idle(b, idle, now);
-        }
+        s.accept(self, i, b, dir, now);
+    }
+
+    /// Issues every command that is possible up to `now`; returns whether entries became free.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, s: &mut impl Scheduling, now: u64, done: &mut Vec<DramCompletion>) -> bool {
+        let before = self.used;
+        self.release(now);
+        s.issue_until(self, now, done);
+        self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
+    }
+
+    /// Earliest time at which a queue entry can become free.
+    #[inline]
+    pub(super) fn next_entry(&self, s: &impl Scheduling) -> Due {
+        self.next_release().min(s.next_entry(self))
+    }
+
+    /// Adds slot `i`, which has arrived at `now`, to the requests of bank `b`, of which one is served at a time.
+    #[inline]
+    pub(super) fn add_request(&mut self, i: SlotId, b: usize, dir: usize, now: u64) {
         self.link(i, b, dir);
-        if self.p.scheduler.whole_requests() {
-            self.sort_in(i, b, dir);
-            self.columns.changed |= 1 << b;
-            self.wake = self.wake.min(Due::at(Time(now)));
-            return;
-        }
-        let q = self.banks[b].q[dir];
-        let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == usize::from(self.write_mode);
-        if self.banks[b].row == Some(row) {
-            if q.hit.is_none() {
-                self.set_hit(b, dir, Some(i));
-                if idle {
-                    if q.miss.is_some() {
-                        // The bank may no longer need the precharge.
-                        self.stale |= 1 << PRECHARGE;
-                        self.chosen = false;
-                    }
-                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].col_key[dir]);
-                }
-            }
-        } else if q.miss.is_none() {
-            self.set_miss(b, dir, Some(i));
-            if idle {
-                self.offer_row(b, dir);
-            }
-        }
-        if self.mode_due() {
-            self.chosen = false;
-            self.wake = self.wake.min(Due::at(Time(self.cmd_free.max(self.clock))));
-        }
+        self.sort_in(i, b, dir);
+        self.wake = self.wake.min(Due::at(Time(now)));
     }
 
     /// Closes the row of bank `b` if it has been idle for `idle` picoseconds by `now`; the close takes effect at the time when it
     /// was due, because a request for the bank is the first event that depends on it. The row stays open where a
     /// conflict or a refresh is going to close it.
     #[inline]
-    fn close_idle(&mut self, b: usize, idle: u64, now: u64) {
+    pub(super) fn close_idle(&mut self, b: usize, idle: u64, now: u64) {
         let at = self.scan.lanes[b].pre_at + idle;
         if at > now {
             return;
@@ -428,8 +417,17 @@ impl Channel {
         }
     }
 
-    /// Frees a queue entry at `at`: immediately, or later, when the data of the entry has passed.
+    /// Frees the queue entry of a request after its column command at `at`.
     #[inline]
+    pub(super) fn free_late(&mut self, release: LateRelease, dir: usize, at: u64, data_end: u64) {
+        match release {
+            LateRelease::Column => self.free_entry(dir, at, at),
+            LateRelease::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
+        }
+    }
+
+    /// Frees a queue entry at `at`: immediately, or later, when the data of the entry has passed.
+    #[inline(always)]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
         self.stats.entry_ps[dir] += i128::from(at);
         if at <= now {
@@ -453,9 +451,10 @@ impl Channel {
         self.releases.front().map_or(Due::NEVER, |at| Due::at(Time(*at)))
     }
 
-    /// Accounts for the refreshes during an idle time that ends at `now`.
+    /// Accounts for the refreshes during an idle time that ends at `now`; returns the banks of the ranks that refreshed.
     #[inline(never)]
-    fn catch_up(&mut self, now: u64) {
+    fn catch_up(&mut self, now: u64) -> u64 {
+        let mut refreshed = 0;
         for r in 0..self.ranks.len() {
             let Some(Time(due)) = self.ranks[r].refresh_due.by(Time(now)) else { continue };
             let missed = (now - due) / self.t.refi;
@@ -472,12 +471,13 @@ impl Channel {
             for b in bits(mask) {
                 self.scan.lanes[b].act_at = at + self.t.rfc;
             }
-            self.columns.changed |= mask;
+            refreshed |= mask;
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = Due::at(Time(last + self.t.refi));
             self.ranks[r].resting_until = at + self.t.rfc;
             self.resting_until = self.resting_until.max(at + self.t.rfc);
         }
         self.refresh_due = self.next_refresh();
+        refreshed
     }
 }

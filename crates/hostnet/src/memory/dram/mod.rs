@@ -10,6 +10,7 @@ mod choice;
 pub mod gauge;
 pub mod mapping;
 mod on_arrival;
+pub mod plan;
 pub mod request_trace;
 mod scheduler;
 mod staged;
@@ -24,12 +25,17 @@ use serde::{Deserialize, Serialize};
 
 use super::region::{ALIGNMENT, PAGE};
 use crate::kernel::units::Size;
-use crate::kernel::{ChannelId, Due, IdVec, Int, LineAddr, NodeId, Time, TxnId};
+use crate::kernel::{ChannelId, Due, IdVec, Int, LineAddr, NodeId, Real, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
+use on_arrival::OnArrival;
+use plan::{DramPlan, SchedulerPlan};
 use request_trace::RequestTrace;
+use scheduler::{CommandOrder, Commands};
+use staged::BankQueues;
 use standards::{DeviceWidth, DramDevice, Standard};
 use timing::{DramTiming, TimingOverride};
+use transaction::Transactions;
 
 /// Treatment of an open row after its data was read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,19 +62,23 @@ pub enum Scheduler {
     FirstReady,
     /// One request at a time with all its commands. Data follows in the order of these decisions: seamless row hits
     /// come first, then rows that open while the current burst runs, then other hits, then the bank that is ready
-    /// first. This is gem5's FR-FCFS; `age_cap_ns` has no effect.
+    /// first. This is gem5's FR-FCFS.
     Transaction,
     /// One column command after the other: the oldest that is possible among the first requests of all banks. A row
     /// opens as soon as its request has arrived, in read mode and in write mode; a read waits for the turnaround after
-    /// a write of any rank. This is zsim's FR-FCFS; `age_cap_ns`, `write_idle`, `writes_yield` and the burst lengths
-    /// have no effect.
+    /// a write of any rank. This is zsim's FR-FCFS.
     OnArrival,
 }
 
 impl Scheduler {
-    /// Whether the scheduler chooses whole requests with all their commands, so that no command waits after the choice.
-    fn whole_requests(self) -> bool {
-        matches!(self, Scheduler::Transaction | Scheduler::OnArrival)
+    /// The word by which a scenario names the scheduler.
+    const fn word(self) -> &'static str {
+        match self {
+            Scheduler::HitFirst => "hit_first",
+            Scheduler::FirstReady => "first_ready",
+            Scheduler::Transaction => "transaction",
+            Scheduler::OnArrival => "on_arrival",
+        }
     }
 }
 
@@ -126,7 +136,7 @@ pub struct DramSpec {
     pub wpq: u32,
     /// Fraction of `wpq` above which write mode begins.
     pub write_high: f64,
-    /// Fraction of `wpq` below which write mode ends when reads wait.
+    /// Fraction of `wpq` below which write mode ends when reads wait. Not with `quirks.bank_queue`.
     pub write_low: f64,
     /// Latency in ns of the controller's front-end and back-end pipeline, added to each read.
     pub static_latency_ns: f64,
@@ -161,20 +171,20 @@ pub struct DramQuirks {
     pub channel_hash: bool,
     /// Whether low row bits are XORed into bank and bank group (permutation-based interleaving).
     pub bank_hash: bool,
-    /// Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open.
+    /// Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open. Not with
+    /// `bank_queue`.
     pub page_idle_ns: f64,
     /// Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16).
     pub row_access_limit: u32,
-    /// Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
-    /// `scheduler = "transaction"` or `"on_arrival"`.
+    /// Age in ns at or above which a request may close a row that still has hits; 0 means never. For
+    /// `scheduler = "hit_first"` and `"first_ready"`.
     pub age_cap_ns: u64,
     /// Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
-    /// that the controller serves the read and write queues directly. With command queues, the banks take turns, write
-    /// mode transfers as many writes as waited when write mode began, and `scheduler`, `entry_release`, `age_cap_ns`,
-    /// `page_idle_ns` and the burst lengths have no effect.
+    /// that the controller serves the read and write queues directly. Command queues take the place of `scheduler`: the
+    /// banks take turns, and write mode transfers as many writes as waited when write mode began.
     pub bank_queue: u32,
     /// Number of row accesses after which the oldest request of a bank's command queue may close the row although
-    /// younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`.
+    /// younger hits wait (DRAMsim3 has 4); 0 means no limit. For `bank_queue` above 0.
     pub row_hit_limit: u32,
     /// Number of read queue entries at or above which the read queue counts as full in `rpq_full_frac`; with 0, the
     /// value of `rpq` applies.
@@ -182,23 +192,28 @@ pub struct DramQuirks {
     /// Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0, the
     /// value of `wpq` applies.
     pub wpq_full_mark: u32,
-    /// Time at which an entry of the read or write queue becomes free.
+    /// Time at which an entry of the read or write queue becomes free. `activate` is for `scheduler = "hit_first"` and
+    /// `"first_ready"`. Not with `bank_queue`.
     pub entry_release: EntryRelease,
     /// Order of requests that arrive while a queue is full.
     pub overflow: Overflow,
-    /// Fraction of `wpq` above which write mode begins when no read waits.
+    /// Fraction of `wpq` above which write mode begins when no read waits. Not for `scheduler = "on_arrival"`.
     pub write_idle: f64,
     /// Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write queue
-    /// then holds more than `write_high`.
+    /// then holds more than `write_high`. For `scheduler = "hit_first"`, `"first_ready"` and `"transaction"`, as
+    /// `refresh_turns` and the burst lengths are.
     pub writes_yield: bool,
     /// Whether the channel changes direction while all its reads or all its writes wait for a rank that refreshes;
-    /// otherwise the channel stays in its mode.
+    /// otherwise the channel stays in its mode. Belongs to the schedulers that have `writes_yield`.
     pub refresh_turns: bool,
-    /// Number of reads to serve before write mode may begin, unless no read is left.
+    /// Number of reads to serve before write mode may begin, unless no read is left. Belongs to the schedulers that
+    /// have `writes_yield`.
     pub min_read_burst: u32,
-    /// Number of writes to serve before write mode may end, unless no write is left.
+    /// Number of writes to serve before write mode may end, unless no write is left. Belongs to the schedulers that
+    /// have `writes_yield`.
     pub min_write_burst: u32,
-    /// Number of writes after which write mode ends when reads wait; 0 means no limit.
+    /// Number of writes after which write mode ends when reads wait; 0 means no limit. Belongs to the
+    /// schedulers that have `writes_yield`.
     pub max_write_burst: u32,
     /// Whether all-bank refreshes take place, rank by rank.
     pub refresh: bool,
@@ -383,11 +398,79 @@ impl Stats {
     }
 }
 
+/// Time in picoseconds after which an idle row is closed, where it is.
+fn idle_time(page_idle_ns: f64) -> Option<u64> {
+    (page_idle_ns > 0.0).then(|| (page_idle_ns * 1000.0).round().whole())
+}
+
+/// Policy and state of a channel's scheduler. The representation with a number of its own lets each request find the
+/// scheduler by one comparison.
+#[derive(Clone, Debug)]
+#[repr(u8)]
+enum ChannelScheduler {
+    Commands(Commands),
+    Transactions(Transactions),
+    OnArrival(OnArrival),
+    BankQueues(BankQueues),
+}
+
+/// Evaluates an expression for whichever scheduler.
+macro_rules! of_scheduler {
+    ($scheduler:expr, $s:ident => $value:expr) => {
+        match $scheduler {
+            ChannelScheduler::Commands($s) => $value,
+            ChannelScheduler::Transactions($s) => $value,
+            ChannelScheduler::OnArrival($s) => $value,
+            ChannelScheduler::BankQueues($s) => $value,
+        }
+    };
+}
+
+/// A channel with its scheduler.
+#[derive(Clone, Debug)]
+struct ScheduledChannel {
+    ch: Channel,
+    scheduler: ChannelScheduler,
+}
+
+impl ScheduledChannel {
+    fn new(plan: &DramPlan) -> ScheduledChannel {
+        let (wpq, shape) = (plan.entries[1], &plan.shape);
+        let scheduler = match &plan.scheduler {
+            SchedulerPlan::HitFirst(p) => ChannelScheduler::Commands(Commands::new(CommandOrder::HitFirst, p, wpq)),
+            SchedulerPlan::FirstReady(p) => ChannelScheduler::Commands(Commands::new(CommandOrder::FirstReady, p, wpq)),
+            SchedulerPlan::Transaction(p) => ChannelScheduler::Transactions(Transactions::new(p, wpq)),
+            SchedulerPlan::OnArrival(p) => ChannelScheduler::OnArrival(OnArrival::new(p, wpq)),
+            SchedulerPlan::BankQueues(p) => {
+                let banks = (shape.ranks * shape.bank_groups * shape.banks_per_group).to_usize();
+                ChannelScheduler::BankQueues(BankQueues::new(p, wpq, banks))
+            }
+        };
+        ScheduledChannel { ch: of_scheduler!(&scheduler, s => Channel::new(plan, s)), scheduler }
+    }
+
+    #[inline(never)]
+    fn push(&mut self, now: u64, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
+        of_scheduler!(&mut self.scheduler, s => self.ch.push(s, now, req, at, done));
+    }
+
+    #[inline(never)]
+    fn advance(&mut self, now: u64, done: &mut Vec<DramCompletion>) -> bool {
+        of_scheduler!(&mut self.scheduler, s => self.ch.advance(s, now, done))
+    }
+
+    /// Time of the next command, or of the next entry that becomes free with its data.
+    #[inline]
+    fn due(&self) -> Due {
+        self.ch.wake.min(self.ch.next_release())
+    }
+}
+
 /// Memory controllers of all channels of a memory system.
 #[derive(Clone, Debug)]
 pub struct DramController {
     mapper: Mapper,
-    channels: IdVec<ChannelId, Channel>,
+    channels: IdVec<ChannelId, ScheduledChannel>,
     of_node: usize,
     /// Requests of the measured window, where they are traced.
     pub trace: Option<RequestTrace>,
@@ -395,25 +478,18 @@ pub struct DramController {
 
 impl DramController {
     /// Makes the controllers of one node.
-    ///
-    /// # Errors
-    /// Fails with one sentence that names the key, its value and the valid values.
-    pub fn new(spec: &DramSpec) -> Result<DramController, String> {
-        DramController::of_nodes(spec, 1)
+    pub fn new(plan: &DramPlan) -> DramController {
+        DramController::of_nodes(plan, 1)
     }
 
     /// Makes the controllers of several nodes with equal memory; the channels of a node are consecutive.
-    ///
-    /// # Errors
-    /// Fails with one sentence that names the key, its value and the valid values.
-    pub fn of_nodes(spec: &DramSpec, nodes: u32) -> Result<DramController, String> {
-        let device = spec.standard.device(spec.device_width);
-        let shape = spec.shape(&device)?;
-        let n = spec.channels * device.subchannels;
-        let mapper = Mapper::new(&spec.mapping, n, spec.quirks.channel_hash, spec.quirks.bank_hash, &shape)?;
-        let timing = spec.timing(&device)?;
-        let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
-        Ok(DramController { mapper, channels, of_node: n.to_usize(), trace: None })
+    pub fn of_nodes(plan: &DramPlan, nodes: u32) -> DramController {
+        DramController {
+            mapper: plan.mapper.clone(),
+            channels: (0..plan.channels * nodes).map(|_| ScheduledChannel::new(plan)).collect(),
+            of_node: plan.channels.to_usize(),
+            trace: None,
+        }
     }
 
     /// Independent channels of all nodes, where sub-channels and pseudo-channels count.
@@ -437,7 +513,7 @@ impl DramController {
     /// `advance` with the present time and ask again.
     #[inline]
     pub fn can_accept(&self, ch: ChannelId, write: bool) -> bool {
-        self.channels[ch].can_accept(write)
+        self.channels[ch].ch.can_accept(write)
     }
 
     /// Accepts a request; the caller has checked [`DramController::can_accept`]. Acceptance acknowledges a write; a
@@ -449,7 +525,7 @@ impl DramController {
             trace.keep(now, req.line, req.write);
         }
         let c = &mut self.channels[ch];
-        if c.wake.min(c.next_release()) < Due::at(now) {
+        if c.due() < Due::at(now) {
             c.advance(now.0 - 1, done);
         }
         c.push(now.0, req, at, done);
@@ -457,9 +533,10 @@ impl DramController {
 
     /// Issues every command that is possible up to `now` and appends the completions of reads to `done`; none is
     /// earlier than `now` if the caller obeys [`DramController::wake`]. Returns whether queue entries became free.
+    #[inline]
     pub fn advance(&mut self, now: Time, ch: ChannelId, done: &mut Vec<DramCompletion>) -> bool {
         let c = &mut self.channels[ch];
-        c.wake.min(c.next_release()).by(now).is_some() && c.advance(now.0, done)
+        c.due().by(now).is_some() && c.advance(now.0, done)
     }
 
     /// Latest time for the next call of [`DramController::advance`]. A caller that waits for a queue entry (`waiting`)
@@ -467,19 +544,23 @@ impl DramController {
     /// commands later, at which data that has not been announced can arrive.
     #[inline]
     pub fn wake(&self, ch: ChannelId, waiting: bool) -> Option<Time> {
-        let c = &self.channels[ch];
-        let due = if waiting { c.next_entry() } else { c.wake.plus(Time(c.t.cl + c.t.burst)) };
+        let ScheduledChannel { ch, scheduler } = &self.channels[ch];
+        let due = if waiting {
+            of_scheduler!(scheduler, s => ch.next_entry(s))
+        } else {
+            ch.wake.plus(Time(ch.t.cl + ch.t.burst))
+        };
         due.time()
     }
 
     /// Counters of a channel as of `now`.
     pub fn stats(&self, now: Time, ch: ChannelId) -> Stats {
-        self.channels[ch].stats(now.0)
+        self.channels[ch].ch.stats(now.0)
     }
 
     /// Timing of the channels.
     pub fn timing(&self) -> &DramTiming {
-        &self.channels[ChannelId(0)].t
+        &self.channels[ChannelId(0)].ch.t
     }
 }
 
@@ -540,21 +621,9 @@ impl DramSpec {
                 "quirks.alignment = \"{a}\" is not a power of two within {PAGE} to {LARGEST_ALIGNMENT}"
             ));
         }
-        let unit = |f: f64| (0.0..=1.0).contains(&f);
-        for (key, ns) in
-            [("quirks.page_idle_ns", self.quirks.page_idle_ns), ("static_latency_ns", self.static_latency_ns)]
-        {
-            if !(0.0..=1e6).contains(&ns) {
-                return Err(format!("{key} = {ns} is outside 0 to 1000000"));
-            }
-        }
-        if !(unit(self.write_high) && unit(self.write_low) && unit(self.quirks.write_idle))
-            || self.write_low > self.write_high
-        {
-            return Err(format!(
-                "write_low = {} and write_high = {} must be fractions with write_low <= write_high",
-                self.write_low, self.write_high
-            ));
+        let ns = self.static_latency_ns;
+        if !(0.0..=1e6).contains(&ns) {
+            return Err(format!("static_latency_ns = {ns} is outside 0 to 1000000"));
         }
         Ok(s)
     }

@@ -2,12 +2,13 @@
 //! column command is possible goes next. The precharge and activate of a request take place at its arrival, in either
 //! mode, and use no command bus.
 
-use super::banks::{bits, SlotId};
-use super::channel::{Channel, BANKS, READ, WRITE};
+use super::banks::{bits, RequestSlot, SlotId};
+use super::channel::{below, Channel, Scheduling, BANKS, READ, WRITE};
 use super::choice::{key, least, TimedCommand, QUEUE};
+use super::plan::{LateRelease, OnArrivalPlan};
 use super::timing::SAME_RANK;
 use super::transaction::ChannelStep;
-use super::{DramCompletion, RowOutcome};
+use super::{idle_time, DramCompletion, RowOutcome};
 
 /// First request of a bank and direction, in the form that the choice needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,9 +20,52 @@ struct FirstRequest {
     limit: usize,
 }
 
-/// State of the scheduler.
+/// Policy and state of the scheduler.
 #[derive(Clone, Debug)]
-pub(super) struct Columns {
+pub(super) struct OnArrival {
+    /// Number of writes below which writes stop when reads wait: 1 at least, because none can follow the last one.
+    low: usize,
+    /// Time after which an idle row is closed, in picoseconds.
+    page_idle: Option<u64>,
+    release: LateRelease,
+    columns: Box<Columns>,
+}
+
+impl OnArrival {
+    pub(super) fn new(plan: &OnArrivalPlan, wpq: u32) -> OnArrival {
+        OnArrival {
+            low: below(plan.write_low, wpq).max(1),
+            page_idle: idle_time(plan.page_idle_ns),
+            release: plan.entry_release,
+            columns: Box::new(Columns::new()),
+        }
+    }
+}
+
+impl Scheduling for OnArrival {
+    #[inline]
+    fn accept(&mut self, ch: &mut Channel, i: SlotId, b: usize, dir: usize, now: u64) {
+        if let Some(idle) = self.page_idle {
+            ch.close_idle(b, idle, now);
+        }
+        ch.add_request(i, b, dir, now);
+        self.columns.changed |= 1 << b;
+    }
+
+    #[inline]
+    fn issue_until(&mut self, ch: &mut Channel, now: u64, done: &mut Vec<DramCompletion>) {
+        ch.advance_columns(self, now, done);
+    }
+
+    #[inline]
+    fn disturb(&mut self, banks: u64) {
+        self.columns.changed |= banks;
+    }
+}
+
+/// State of the choice.
+#[derive(Clone, Debug)]
+struct Columns {
     /// Time of the last column command (`at`), and earliest time of the next column command (`free_at`).
     at: u64,
     free_at: u64,
@@ -31,7 +75,7 @@ pub(super) struct Columns {
     /// activate.
     ready: [u64; BANKS + 1],
     /// Banks whose first requests may have changed since the last choice.
-    pub changed: u64,
+    changed: u64,
     /// Last chosen command, and its direction.
     best: TimedCommand,
     dir: usize,
@@ -40,7 +84,7 @@ pub(super) struct Columns {
 const NO_ACTIVATE: usize = BANKS;
 
 impl Columns {
-    pub(super) fn new() -> Columns {
+    fn new() -> Columns {
         Columns {
             at: 0,
             free_at: 0,
@@ -57,16 +101,16 @@ impl Columns {
 impl Channel {
     /// Body of `advance` for this scheduler.
     #[inline(never)]
-    pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<DramCompletion>) {
+    fn advance_columns(&mut self, s: &mut OnArrival, now: u64, done: &mut Vec<DramCompletion>) {
         loop {
-            let best = self.choose_column();
+            let best = self.choose_column(s);
             let at = self.time_of(best);
-            match self.turn(at, now) {
+            match self.turn(at, now, false) {
                 ChannelStep::Wait => return,
-                ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
+                ChannelStep::Refresh(due) => s.columns.changed |= self.refresh_due_ranks(due),
                 ChannelStep::Choose(at) => {
                     self.clock = self.clock.max(at);
-                    self.open_and_serve(best.bank(), at, done);
+                    self.open_and_serve(s, best.bank(), at, done);
                 }
             }
         }
@@ -74,9 +118,9 @@ impl Channel {
 
     /// Whether a write goes next: while no read waits, when more writes wait than the high watermark, or after a write
     /// until the low watermark is reached.
-    fn columns_of_writes(&self) -> bool {
+    fn columns_of_writes(&self, s: &OnArrival) -> bool {
         let [reads, writes] = self.queued;
-        (reads == 0) | (writes > self.p.high) | (self.columns.was_write & (writes >= self.p.low))
+        (reads == 0) | (writes > self.p.high) | (s.columns.was_write & (writes >= s.low))
     }
 
     /// First request of bank `b`: the oldest for the open row, or otherwise the oldest.
@@ -105,86 +149,101 @@ impl Channel {
     }
 
     /// Prepares the first requests of bank `b` again.
-    fn refresh_first(&mut self, b: usize) {
+    fn refresh_first(&self, s: &mut OnArrival, b: usize) {
         for dir in [READ, WRITE] {
             if let Some(i) = self.first_of(b, dir) {
-                self.columns.firsts[dir][b % BANKS] = self.prepared(b, i);
+                s.columns.firsts[dir][b % BANKS] = self.prepared(b, i);
             }
         }
     }
 
     /// Chooses the oldest request among the earliest possible first requests of all banks. The last choice remains
     /// until its bank or the direction changes, or other requests become possible at the same time.
-    fn choose_column(&mut self) -> TimedCommand {
+    fn choose_column(&mut self, s: &mut OnArrival) -> TimedCommand {
         if self.queued == [0, 0] {
             return TimedCommand::NONE;
         }
-        let dir = usize::from(self.columns_of_writes());
-        let floor = self.columns.free_at.max(self.clock);
-        let changed = std::mem::take(&mut self.columns.changed);
+        let dir = usize::from(self.columns_of_writes(s));
+        let floor = s.columns.free_at.max(self.clock);
+        let changed = std::mem::take(&mut s.columns.changed);
         for b in bits(changed) {
-            self.refresh_first(b);
+            self.refresh_first(s, b);
         }
         let again = self.begin_epoch(floor);
-        let Columns { best: last, dir: before, .. } = *self.columns;
+        let Columns { best: last, dir: before, .. } = *s.columns;
         let stays = !again & (before == dir) & (last >= self.choice(floor, 0)) & (changed >> last.bank() & 1 == 0);
         let waiting = self.hits[dir] | self.misses[dir];
         let (last, mask) = if stays { (last, waiting & changed) } else { (TimedCommand::NONE, waiting) };
-        let best = self.search_firsts(mask, dir, floor).min(last);
+        let best = self.search_firsts(s, mask, dir, floor).min(last);
         debug_assert!(bits(waiting)
-            .all(|b| { self.first_of(b, dir).is_some_and(|i| self.columns.firsts[dir][b] == self.prepared(b, i)) }));
-        debug_assert_eq!(best, self.search_firsts(waiting, dir, floor));
-        (self.columns.best, self.columns.dir) = (best, dir);
+            .all(|b| { self.first_of(b, dir).is_some_and(|i| s.columns.firsts[dir][b] == self.prepared(b, i)) }));
+        debug_assert_eq!(best, self.search_firsts(s, waiting, dir, floor));
+        (s.columns.best, s.columns.dir) = (best, dir);
         best
     }
 
     #[inline]
-    fn search_firsts(&self, mask: u64, dir: usize, floor: u64) -> TimedCommand {
-        let c = &*self.columns;
+    fn search_firsts(&self, s: &OnArrival, mask: u64, dir: usize, floor: u64) -> TimedCommand {
+        let c = &*s.columns;
         least(mask, |b| {
             let first = &c.firsts[dir][b % BANKS];
             self.choice(first.at.max(c.ready[first.limit]).max(floor), first.key)
         })
     }
 
-    fn open_and_serve(&mut self, b: usize, now: u64, done: &mut Vec<DramCompletion>) {
-        let dir = self.columns.dir;
+    /// Issues the column command for slot `i`, and frees the slot's entry. Column commands keep the gaps of `free_at` and
+    /// of one turnaround for all ranks.
+    #[inline(never)]
+    fn column_on_arrival(
+        &mut self,
+        release: LateRelease,
+        b: usize,
+        i: SlotId,
+        at: u64,
+        done: &mut Vec<DramCompletion>,
+    ) {
+        let (dir, data_end) = self.column(b, i, at, done);
+        self.free_late(release, dir, at, data_end);
+    }
+
+    fn open_and_serve(&mut self, s: &mut OnArrival, b: usize, now: u64, done: &mut Vec<DramCompletion>) {
+        let dir = s.columns.dir;
         let i = self.first_of(b, dir).expect("a request of the bank");
-        let s = self.slots[i];
-        self.columns.changed |= 1 << b;
+        let RequestSlot { row, next, arrive, .. } = self.slots[i];
+        s.columns.changed |= 1 << b;
         self.unlink(b, i);
-        if self.banks[b].row == Some(s.row) {
+        if self.banks[b].row == Some(row) {
             self.slots[i].outcome = Some(RowOutcome::Hit);
-            self.find_hit(b, dir, s.next);
+            self.find_hit(b, dir, next);
         } else {
             let at = self.activate_of(b, i).max(self.activate_at(b));
             let conflict = self.banks[b].row.is_some();
             self.slots[i].outcome = Some(if conflict { RowOutcome::Conflict } else { RowOutcome::Miss });
             if conflict {
                 self.stats.precharges += 1;
-                self.close(b, self.scan.lanes[b].pre_at.max(s.arrive));
+                self.close(b, self.scan.lanes[b].pre_at.max(arrive));
             }
-            self.open_row(b, s.row, at);
+            self.open_row(b, row, at);
             self.opened(b);
-            self.limit_activates(b >> self.rank_shift);
+            self.limit_activates(s, b >> self.rank_shift);
         }
         let mut at = now;
-        if self.columns.was_write && dir == READ {
+        if s.columns.was_write && dir == READ {
             // All ranks share one data bus and one turnaround.
-            at = at.max(self.columns.at + self.t.col_to_col[WRITE][SAME_RANK][READ]);
+            at = at.max(s.columns.at + self.t.col_to_col[WRITE][SAME_RANK][READ]);
         }
-        if self.columns.was_write != (dir == WRITE) {
-            self.switch_mode();
+        if s.columns.was_write != (dir == WRITE) {
+            self.switch_mode(true);
         }
-        (self.columns.at, self.columns.free_at, self.columns.was_write) = (at, at + self.t.burst, dir == WRITE);
-        self.column(b, i, at, done);
+        (s.columns.at, s.columns.free_at, s.columns.was_write) = (at, at + self.t.burst, dir == WRITE);
+        self.column_on_arrival(s.release, b, i, at, done);
     }
 
     /// Delays activates in rank `r` after one of its banks was activated.
-    fn limit_activates(&mut self, r: usize) {
+    fn limit_activates(&self, s: &mut OnArrival, r: usize) {
         let shift = self.rank_shift - self.group_shift;
         for g in r << shift..(r + 1) << shift {
-            self.columns.ready[g] = self.scan.group_act[g].max(self.scan.rank_act[r]) + self.t.rcd;
+            s.columns.ready[g] = self.scan.group_act[g].max(self.scan.rank_act[r]) + self.t.rcd;
         }
     }
 }

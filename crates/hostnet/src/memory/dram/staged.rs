@@ -2,16 +2,61 @@
 //! clock, the read or the write queue passes on one request: the first whose bank queue has room. A bank queue mixes
 //! reads and writes in order of arrival, and the banks take turns on the command bus.
 
-use super::banks::{bits, SlotId};
-use super::channel::{Channel, READ, WRITE};
+use super::banks::{bits, RequestSlot, SlotId};
+use super::channel::{above, Channel, Scheduling, READ, WRITE};
+use super::plan::BankQueuePlan;
 use super::transaction::ChannelStep;
 use super::{DramCompletion, RowOutcome};
 use crate::kernel::{Due, Int, Time};
 
+/// Policy and state of the scheduler.
+#[derive(Clone, Debug)]
+pub(super) struct BankQueues {
+    /// Number of entries of a bank's queue.
+    entries: u32,
+    /// Number of accesses after which the head of a bank's queue may close the row; 0 means no limit.
+    row_hit_limit: u32,
+    /// Number of writes above which writes go while nothing else waits.
+    idle: usize,
+    staged: Staged,
+}
+
+impl BankQueues {
+    pub(super) fn new(plan: &BankQueuePlan, wpq: u32, banks: usize) -> BankQueues {
+        BankQueues {
+            entries: plan.bank_queue,
+            row_hit_limit: plan.row_hit_limit,
+            idle: above(plan.write_idle, wpq),
+            staged: Staged::new(banks),
+        }
+    }
+}
+
+impl Scheduling for BankQueues {
+    #[inline]
+    fn accept(&mut self, ch: &mut Channel, i: SlotId, _b: usize, dir: usize, now: u64) {
+        ch.stage(self, i, dir, now);
+    }
+
+    #[inline]
+    fn issue_until(&mut self, ch: &mut Channel, now: u64, done: &mut Vec<DramCompletion>) {
+        ch.advance_staged(self, now, done);
+    }
+
+    #[inline]
+    fn heads(&self) -> [Option<SlotId>; 2] {
+        self.staged.head
+    }
+
+    fn entries_per_bank(&self) -> usize {
+        1 + self.entries.to_usize()
+    }
+}
+
 /// State of the read and write queues in front of the bank queues.
 #[derive(Clone, Debug)]
-pub(super) struct Staged {
-    pub head: [Option<SlotId>; 2],
+struct Staged {
+    head: [Option<SlotId>; 2],
     tail: [Option<SlotId>; 2],
     count: [usize; 2],
     fill: Vec<u32>,
@@ -25,7 +70,7 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    pub(super) fn new(banks: usize) -> Staged {
+    fn new(banks: usize) -> Staged {
         Staged {
             head: [None; 2],
             tail: [None; 2],
@@ -45,8 +90,8 @@ const ROW: u64 = 2;
 
 impl Channel {
     #[inline(never)]
-    pub(super) fn stage(&mut self, i: SlotId, dir: usize, now: u64) {
-        let st = &mut self.staged;
+    fn stage(&mut self, s: &mut BankQueues, i: SlotId, dir: usize, now: u64) {
+        let st = &mut s.staged;
         self.slots[i].prev = st.tail[dir];
         match st.tail[dir] {
             None => st.head[dir] = Some(i),
@@ -54,17 +99,17 @@ impl Channel {
         }
         st.tail[dir] = Some(i);
         st.count[dir] += 1;
-        self.find_movable();
-        if self.staged.movable.is_some() {
-            self.wake = self.wake.min(Due::at(Time(self.staged.free_at.max(now))));
+        self.find_movable(s);
+        if s.staged.movable.is_some() {
+            self.wake = self.wake.min(Due::at(Time(s.staged.free_at.max(now))));
         }
     }
 
     /// Chooses between writes and reads, and chooses the request to pass on.
-    fn find_movable(&mut self) {
-        let st = &mut self.staged;
+    fn find_movable(&mut self, s: &mut BankQueues) {
+        let st = &mut s.staged;
         if st.draining == 0 {
-            let idle = self.queued == [0, 0] && st.count[WRITE] > self.p.idle;
+            let idle = self.queued == [0, 0] && st.count[WRITE] > s.idle;
             if st.count[WRITE] > self.p.high || idle {
                 st.draining = st.count[WRITE];
                 self.stats.mode_switches += 2;
@@ -72,23 +117,23 @@ impl Channel {
         }
         let dir = if st.draining > 0 { WRITE } else { READ };
         let head = st.head[dir];
-        let has_room = |i: &SlotId| self.staged.fill[usize::from(self.slots[*i].bank)] < self.p.bank_queue;
+        let has_room = |i: &SlotId| s.staged.fill[usize::from(self.slots[*i].bank)] < s.entries;
         let movable = self.list(head).find(has_room);
-        self.staged.movable = movable;
+        s.staged.movable = movable;
     }
 
-    fn hand_over(&mut self, at: u64) {
-        let st = &mut self.staged;
+    fn hand_over(&mut self, s: &mut BankQueues, at: u64) {
+        let st = &mut s.staged;
         let i = st.movable.expect("a request to hand over");
-        let s = self.slots[i];
-        let (dir, b) = (usize::from(s.dir), usize::from(s.bank));
-        match s.prev {
-            None => st.head[dir] = s.next,
-            Some(p) => self.slots[p].next = s.next,
+        let RequestSlot { dir, bank, prev, next, .. } = self.slots[i];
+        let (dir, b) = (usize::from(dir), usize::from(bank));
+        match prev {
+            None => st.head[dir] = next,
+            Some(p) => self.slots[p].next = next,
         }
-        match s.next {
-            None => st.tail[dir] = s.prev,
-            Some(n) => self.slots[n].prev = s.prev,
+        match next {
+            None => st.tail[dir] = prev,
+            Some(n) => self.slots[n].prev = prev,
         }
         st.count[dir] -= 1;
         st.draining -= usize::from(dir == WRITE);
@@ -99,29 +144,29 @@ impl Channel {
         self.free_entry(dir, at, at);
         // The bank queue presents the request to the command step of the next clock.
         self.clock = self.clock.max(at + self.t.tck);
-        self.find_movable();
+        self.find_movable(s);
     }
 
     /// Body of `advance` for this organisation.
     #[inline(never)]
-    pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<DramCompletion>) {
+    fn advance_staged(&mut self, s: &mut BankQueues, now: u64, done: &mut Vec<DramCompletion>) {
         loop {
-            let command = self.choose_staged();
-            let over = match self.staged.movable {
+            let command = self.choose_staged(s);
+            let over = match s.staged.movable {
                 None => Due::NEVER,
-                Some(_) => Due::at(Time(self.staged.free_at.max(self.clock))),
+                Some(_) => Due::at(Time(s.staged.free_at.max(self.clock))),
             };
             let at = command.map_or(Due::NEVER, |(at, _)| Due::at(Time(at)));
-            match self.turn(at.min(over), now) {
+            match self.turn(at.min(over), now, false) {
                 ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.start_refresh(due),
                 ChannelStep::Choose(now) => match command.filter(|_| at <= over) {
                     Some((at, key)) => {
                         self.clock = self.clock.max(at);
-                        self.issue_staged(at, key, done);
-                        self.find_movable();
+                        self.issue_staged(s, at, key, done);
+                        self.find_movable(s);
                     }
-                    None => self.hand_over(now),
+                    None => self.hand_over(s, now),
                 },
             }
         }
@@ -134,13 +179,13 @@ impl Channel {
     }
 
     /// Time and key of the next command.
-    fn choose_staged(&self) -> Option<(u64, u64)> {
+    fn choose_staged(&self, s: &BankQueues) -> Option<(u64, u64)> {
         let floor = self.cmd_free.max(self.clock);
-        let n = self.staged.fill.len();
+        let n = s.staged.fill.len();
         let mut best: Option<u64> = None;
         let any = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in bits(any & !self.blocked) {
-            let turn = ((b + 2 * n - self.staged.turn - 1) % n).to_u64();
+            let turn = ((b + 2 * n - s.staged.turn - 1) % n).to_u64();
             let mut offer = |at: u64, i: SlotId, command: u64| {
                 let age = u64::from(self.slots[i].age);
                 let k = at.saturating_sub(floor) << 36 | turn << 30 | age << 2 | command;
@@ -158,7 +203,7 @@ impl Channel {
                     offer(self.column_at(b, dir), i, dir.to_u64());
                 }
             }
-            let limit = self.p.row_hit_limit;
+            let limit = s.row_hit_limit;
             let spent = limit > 0 && self.banks[b].accesses >= limit;
             if self.banks[b].row != Some(self.slots[head].row) && (!hit || spent) {
                 offer(self.scan.lanes[b].pre_at, head, ROW);
@@ -175,13 +220,13 @@ impl Channel {
         choice
     }
 
-    fn issue_staged(&mut self, at: u64, key: u64, done: &mut Vec<DramCompletion>) {
+    fn issue_staged(&mut self, s: &mut BankQueues, at: u64, key: u64, done: &mut Vec<DramCompletion>) {
         if key >> 36 != 0 {
             return self.refresh((key & 63).to_usize(), at);
         }
-        let n = self.staged.fill.len();
-        let b = ((key >> 30).to_usize() + self.staged.turn + 1) % n;
-        self.staged.turn = b;
+        let n = s.staged.fill.len();
+        let b = ((key >> 30).to_usize() + s.staged.turn + 1) % n;
+        s.staged.turn = b;
         let command = key & 3;
         if command != ROW {
             let dir = command.to_usize();
@@ -190,8 +235,9 @@ impl Channel {
             self.unlink(b, i);
             self.find_hit(b, dir, next);
             self.slots[i].outcome.get_or_insert(RowOutcome::Hit);
-            self.staged.fill[b] -= 1;
-            return self.column(b, i, at, done);
+            s.staged.fill[b] -= 1;
+            let (dir, _) = self.column(b, i, at, done);
+            return self.put_off_columns(b, dir, at);
         }
         let head = self.oldest(b);
         if self.open >> b & 1 == 0 {

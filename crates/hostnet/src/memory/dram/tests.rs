@@ -2,7 +2,7 @@
 //! that compares a long command log with every constraint.
 
 use super::channel::DramCommand::{self, Act, Pre, Rd, Ref, Wr};
-use super::channel::{Channel, WRITE};
+use super::channel::WRITE;
 use super::mapping::{Decoded, Mapper};
 use super::standards::{DeviceWidth, DramDevice, Standard};
 use super::timing::DramTiming;
@@ -11,10 +11,11 @@ use crate::kernel::rng::RandomStream;
 use crate::kernel::{Int, LineAddr, TxnId};
 
 mod on_arrival;
+mod plan;
 
 /// One channel whose requests give their place instead of an address, with times in clocks.
 struct Bench {
-    ch: Channel,
+    ch: ScheduledChannel,
     tck: u64,
     next: u32,
     done: Vec<DramCompletion>,
@@ -31,14 +32,12 @@ fn quiet() -> DramSpec {
 
 impl Bench {
     fn new(spec: &DramSpec) -> Bench {
-        let d = spec.standard.device(spec.device_width);
-        let shape = spec.shape(&d).unwrap();
-        let t = DramTiming::new(&d, &spec.quirks.timing);
-        Bench { ch: Channel::new(spec, &shape, t), tck: d.tck_ps, next: 0, done: Vec::new() }
+        let ch = ScheduledChannel::new(&spec.plan().unwrap());
+        Bench { tck: ch.ch.t.tck, ch, next: 0, done: Vec::new() }
     }
     fn at(&mut self, clock: u64, write: bool, bank: u8, row: u32) -> &mut Self {
         let now = clock * self.tck;
-        if self.ch.wake < Due::at(Time(now)) {
+        if self.ch.ch.wake < Due::at(Time(now)) {
             self.ch.advance(now - 1, &mut self.done);
         }
         let line = u64::from(self.next) + 1_000_000 * u64::from(bank);
@@ -60,7 +59,7 @@ impl Bench {
     /// Commands issued so far, in clocks.
     fn issued(&mut self) -> Vec<(u64, DramCommand, usize)> {
         self.run(100_000);
-        self.ch.log.iter().map(|&(t, c, b)| (t / self.tck, c, b)).collect()
+        self.ch.ch.log.iter().map(|&(t, c, b)| (t / self.tck, c, b)).collect()
     }
     /// Clock at which the read's data is complete.
     fn data(&mut self, token: u32) -> u64 {
@@ -190,7 +189,7 @@ fn d15_an_idle_channel_catches_up_on_refreshes() {
     let mut b = Bench::new(&DramSpec { quirks: DramQuirks { refresh: true, ..quiet().quirks }, ..quiet() });
     b.read(0, 0, 7).run(1000).read(9364 * 5 + 10, 0, 7);
     assert_eq!(b.data(1), 9364 * 5 + 421 + 17 + 17 + 4);
-    assert_eq!(b.ch.stats.refreshes, 5);
+    assert_eq!(b.ch.ch.stats.refreshes, 5);
 }
 
 /// A write that waits below the mark at which idle channels write: once the first refresh has closed its rows, the
@@ -204,15 +203,15 @@ fn d15_a_channel_in_which_only_writes_wait_is_idle() {
             ..quiet()
         });
         b.read(0, 0, 7).write(100, 4, 7).run(9364 + 1000);
-        assert!(b.ch.wake.is_never(), "{scheduler:?}");
+        assert!(b.ch.ch.wake.is_never(), "{scheduler:?}");
         let day = 86_400_000_000_000_000 / 833;
         let intervals = day / 9364;
         b.read(intervals * 9364 + 10, 0, 7);
         b.run(intervals * 9364 + 600);
         let data = b.done.iter().find(|d| d.token == Some(TxnId::new(2))).map(|d| d.at.0 / b.tck);
         assert_eq!(data, Some(intervals * 9364 + 421 + 17 + 17 + 4), "{scheduler:?}");
-        assert_eq!(b.ch.stats.refreshes, intervals);
-        assert_eq!((b.ch.stats.reads(), b.ch.stats.writes(), b.ch.used[WRITE]), (2, 0, 1));
+        assert_eq!(b.ch.ch.stats.refreshes, intervals);
+        assert_eq!((b.ch.ch.stats.reads(), b.ch.ch.stats.writes(), b.ch.ch.used[WRITE]), (2, 0, 1));
     }
 }
 
@@ -308,10 +307,10 @@ fn q01_reads_are_served_from_the_write_queue_and_writes_merge() {
         place,
         &mut b.done,
     );
-    assert_eq!(b.ch.used, [0, 1]);
+    assert_eq!(b.ch.ch.used, [0, 1]);
     let hit = b.done[0];
     assert_eq!((hit.token, hit.class, hit.outcome), (Some(TxnId::new(9)), 5, RowOutcome::Forwarded));
-    assert_eq!((b.ch.stats.writes_merged, b.ch.stats.reads_forwarded), (1, 1));
+    assert_eq!((b.ch.ch.stats.writes_merged, b.ch.ch.stats.reads_forwarded), (1, 1));
 }
 
 #[test]
@@ -368,7 +367,7 @@ fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
         let before = order.iter().position(|c| *c == Rd).unwrap();
         // tFAW of 26 clocks lets four rows open before the read arrives; those writes are in progress.
         assert_eq!(before, if yields { 4 } else { 8 }, "{order:?}");
-        assert_eq!(b.ch.stats.drains, u64::from(!yields));
+        assert_eq!(b.ch.ch.stats.drains, u64::from(!yields));
     }
 }
 
@@ -407,7 +406,7 @@ fn q03_occupancy_integral_is_arrivals_times_residence() {
     b.read(0, 0, 7).read(100, 0, 7);
     b.run(1000);
     // Entries leave with their column commands, at 17 and at 100.
-    assert_eq!(b.ch.stats(1000 * 833).entry_ps[0], 17 * 833);
+    assert_eq!(b.ch.ch.stats(1000 * 833).entry_ps[0], 17 * 833);
 }
 
 #[test]
@@ -540,16 +539,16 @@ fn c01_a_long_random_run_keeps_every_constraint() {
             for _ in 0..6000 {
                 let write = rng.below(3) == 0;
                 clock += rng.below(12);
-                while !b.ch.can_accept(write) {
+                while !b.ch.ch.can_accept(write) {
                     clock += 1;
                     b.run(clock);
                 }
                 b.at(clock, write, rng.below(banks) as u8, rng.below(3) as u32);
             }
             b.run(clock + 200_000);
-            let mut log = b.ch.log.clone();
+            let mut log = b.ch.ch.log.clone();
             log.sort_by_key(|c| c.0);
-            assert_eq!(b.ch.used, [0, 0]);
+            assert_eq!(b.ch.ch.used, [0, 0]);
             assert!(log.iter().filter(|c| c.1 == Ref).count() > 2);
             check(&log, &d, &shape);
         }
@@ -558,7 +557,7 @@ fn c01_a_long_random_run_keeps_every_constraint() {
 
 #[test]
 fn s01_a_wrong_spec_is_one_sentence_with_key_value_and_remedy() {
-    let message = |spec: DramSpec| DramController::new(&spec).expect_err("an error");
+    let message = |spec: DramSpec| spec.plan().expect_err("an error");
     let ranks = message(DramSpec { ranks: 3, ..quiet() });
     assert!(ranks.contains("ranks = 3") && ranks.contains('4'), "{ranks}");
     for bad in [

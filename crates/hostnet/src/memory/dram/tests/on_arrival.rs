@@ -69,7 +69,7 @@ fn z05_a_long_random_run_serves_each_request_once_its_activate_allows_it() {
         let write = rng.below(3) == 0;
         // Occasionally no request arrives for longer than a refresh interval.
         clock += if rng.below(500) == 0 { 30_000 } else { rng.below(12) };
-        while !b.ch.can_accept(write) {
+        while !b.ch.ch.can_accept(write) {
             clock += 1;
             b.run(clock);
         }
@@ -77,16 +77,16 @@ fn z05_a_long_random_run_serves_each_request_once_its_activate_allows_it() {
         came[write as usize] += 1;
     }
     b.run(clock + 200_000);
-    let s = b.ch.stats(b.ch.clock);
-    assert_eq!(b.ch.used, [0, 0]);
+    let s = b.ch.ch.stats(b.ch.ch.clock);
+    assert_eq!(b.ch.ch.used, [0, 0]);
     assert_eq!([s.reads() + s.reads_forwarded, s.writes() + s.writes_merged], came);
     assert!(s.refreshes > 100 && s.mode_switches > 100);
     // A column command comes at least tRCD after the bank's last activate, and a burst after the last column command of
     // any bank.
-    let (tck, rcd, burst) = (b.ch.t.tck, b.ch.t.rcd, b.ch.t.burst);
+    let (tck, rcd, burst) = (b.ch.ch.t.tck, b.ch.ch.t.rcd, b.ch.ch.t.burst);
     let mut last = 0;
     let mut opened = [0; 32];
-    for &(at, command, bank) in &b.ch.log {
+    for &(at, command, bank) in &b.ch.ch.log {
         match command {
             Act => opened[bank] = at,
             Rd | Wr => {
