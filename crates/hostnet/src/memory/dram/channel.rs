@@ -83,11 +83,6 @@ pub(super) trait Scheduling {
     fn accept(&mut self, ch: &mut Channel, i: SlotId, b: usize, dir: usize, now: u64);
     /// Issues every command that is possible up to `now`.
     fn issue_until(&mut self, ch: &mut Channel, now: u64, done: &mut Vec<DramCompletion>);
-    /// Earliest time at which a column command or an activate can free a queue entry.
-    #[inline]
-    fn next_entry(&self, ch: &Channel) -> Due {
-        ch.wake
-    }
     /// Notes that the first requests of `banks` may have changed, apart from the scheduler's own commands.
     #[inline]
     fn disturb(&mut self, _banks: u64) {}
@@ -383,12 +378,6 @@ impl Channel {
         self.release(now);
         s.issue_until(self, now, done);
         self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
-    }
-
-    /// Earliest time at which a queue entry can become free.
-    #[inline]
-    pub(super) fn next_entry(&self, s: &impl Scheduling) -> Due {
-        self.next_release().min(s.next_entry(self))
     }
 
     /// Adds slot `i`, which has arrived at `now`, to the requests of bank `b`, of which one is served at a time.

@@ -62,7 +62,7 @@ impl QueueLevels {
         QueueLevels { mark: TimeAboveLevel::new(mark.to_usize()), full: TimeAboveLevel::new(capacity.to_usize()), low }
     }
     /// Notes that the queue holds `used` entries from `at` on, which is one more or one fewer than before.
-    #[inline]
+    #[inline(always)]
     pub fn set_occupancy(&mut self, used: usize, at: u64) {
         if used + 1 < self.low {
             return;

@@ -545,12 +545,14 @@ impl DramController {
     #[inline]
     pub fn wake(&self, ch: ChannelId, waiting: bool) -> Option<Time> {
         let ScheduledChannel { ch, scheduler } = &self.channels[ch];
-        let due = if waiting {
-            of_scheduler!(scheduler, s => ch.next_entry(s))
-        } else {
-            ch.wake.plus(Time(ch.t.cl + ch.t.burst))
+        if !waiting {
+            return ch.wake.plus(Time(ch.t.cl + ch.t.burst)).time();
+        }
+        let entry = match scheduler {
+            ChannelScheduler::Commands(s) => ch.next_column_entry(s),
+            _ => ch.wake,
         };
-        due.time()
+        ch.next_release().min(entry).time()
     }
 
     /// Counters of a channel as of `now`.

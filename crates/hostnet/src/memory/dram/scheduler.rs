@@ -86,11 +86,6 @@ impl Scheduling for Commands {
         ch.advance_commands(self, now, done);
     }
 
-    #[inline]
-    fn next_entry(&self, ch: &Channel) -> Due {
-        ch.next_column_entry(self)
-    }
-
     fn row_tier(&self) -> u64 {
         match self.order {
             CommandOrder::HitFirst => BEHIND,
@@ -169,7 +164,7 @@ impl Channel {
 
     /// Earliest time at which a queue entry can become free: with a column command, which at best follows the next
     /// activate or precharge, or with the activate itself.
-    fn next_column_entry(&self, s: &Commands) -> Due {
+    pub(super) fn next_column_entry(&self, s: &Commands) -> Due {
         let known = self.chosen & (self.stale == 0) & (self.blocked == 0);
         let column_next = self.scan.best[COLUMN] == self.next;
         if !known | column_next {
