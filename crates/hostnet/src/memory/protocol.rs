@@ -149,7 +149,7 @@ pub enum Inclusion {
     Victim(VictimLlc),
     /// Fills go to the LLC as well, which keeps its copy when a core reads or stores.
     Inclusive,
-    /// As `Inclusive`; a line that the LLC evicts is invalidated in the private caches.
+    /// Fills go to the LLC as well, and a line that the LLC evicts is invalidated in the private caches.
     StrictlyInclusive,
 }
 

@@ -101,12 +101,12 @@ pub(super) trait Scheduling {
     }
 }
 
-/// Number of entries of a queue with `entries` for a watermark that is a fraction: the entries above which something
-/// begins (`above`), and below which something ends (`below`).
+/// Number of used entries above which a watermark begins something, for a watermark that is a fraction of `entries`.
 pub(super) fn above(fraction: f64, entries: u32) -> usize {
     (fraction * f64::from(entries)).floor().whole().to_usize()
 }
 
+/// Number of used entries below which a watermark ends something, for a watermark that is a fraction of `entries`.
 pub(super) fn below(fraction: f64, entries: u32) -> usize {
     (fraction * f64::from(entries)).ceil().whole().to_usize()
 }
