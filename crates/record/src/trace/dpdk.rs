@@ -9,6 +9,7 @@ use crate::process::Process;
 use crate::sys::Tid;
 use hostnet_recording::{Error, Outcome};
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 const OPS: &str = "rte_eth_fp_ops";
 /// Bytes of an element of `rte_eth_fp_ops`.
@@ -27,6 +28,10 @@ const NEXT: usize = 64;
 
 /// Largest burst that is believed.
 const LARGEST_BURST: u64 = 4096;
+/// Time for which a port may have a receive function and no transmit function before the port counts as one that only
+/// receives. DPDK writes one right after the other (`eth_dev_fp_ops_setup`), but a busy machine may take the core from
+/// the program in between.
+const RECEIVE_ONLY_AFTER: Duration = Duration::from_secs(3);
 
 /// A call of a driver's function.
 #[derive(Clone, Copy, Debug)]
@@ -40,13 +45,24 @@ struct Functions {
     ops: Option<(u64, u64)>,
     receive: Vec<u64>,
     send: Vec<u64>,
-    /// How often only receive functions have been seen: a program writes both kinds one after the other.
-    half: u32,
+    /// Time since which ports have had receive functions and no transmit function.
+    without_send: Option<Instant>,
+    /// Whether ports count as ones that only receive.
+    receive_only: bool,
 }
 
 impl Functions {
+    /// Notes the functions that the table had at `now`; whether [`Functions::entries`] has changed.
+    fn update(&mut self, receive: Vec<u64>, send: Vec<u64>, now: Instant) -> bool {
+        let before = self.entries();
+        self.without_send = (send.is_empty() && !receive.is_empty()).then(|| self.without_send.unwrap_or(now));
+        self.receive_only = self.without_send.is_some_and(|since| now - since >= RECEIVE_ONLY_AFTER);
+        (self.receive, self.send) = (receive, send);
+        before != self.entries()
+    }
+
     fn entries(&self) -> Vec<u64> {
-        if self.send.is_empty() && self.half < 3 {
+        if self.send.is_empty() && !self.receive_only {
             return Vec::new();
         }
         self.receive.iter().chain(&self.send).copied().collect()
@@ -97,11 +113,7 @@ impl Ports {
                 receive.len()
             )));
         }
-        let before = f.entries();
-        f.half += u32::from(send.is_empty() && !receive.is_empty());
-        (f.receive, f.send) = (receive, send);
-        let changed = !known || before != f.entries();
-        Ok(changed)
+        Ok(f.update(receive, send, Instant::now()) || !known)
     }
 
     pub(super) fn forget(&mut self, p: usize) {
@@ -251,4 +263,29 @@ fn frame(process: &Process, mbuf: u64) -> Option<Frame> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that is interrupted between the two words, however often the table is read meanwhile, has no boundary
+    /// until the second word is written; a port that has no transmit function gets one after [`RECEIVE_ONLY_AFTER`].
+    #[test]
+    fn functions_count_when_both_are_written() {
+        let begun = Instant::now();
+        let mut f = Functions::default();
+        for ms in (0..2900).step_by(100) {
+            assert!(!f.update(vec![1], vec![], begun + Duration::from_millis(ms)), "{ms} ms");
+        }
+        assert!(f.update(vec![1], vec![2], begun + Duration::from_secs(4)));
+        assert_eq!(f.entries(), [1, 2]);
+
+        // Ports that are stopped and started again.
+        assert!(f.update(vec![], vec![], begun + Duration::from_secs(9)));
+        assert!(!f.update(vec![3], vec![], begun + Duration::from_secs(10)));
+        assert!(!f.update(vec![3], vec![], begun + Duration::from_millis(12_999)));
+        assert!(f.update(vec![3], vec![], begun + Duration::from_secs(13)));
+        assert_eq!(f.entries(), [3]);
+    }
 }
