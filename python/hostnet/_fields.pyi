@@ -244,7 +244,8 @@ class CliqueMapAppSpec(Section):
 class CoreQuirks(Section):
     """Habits of a core's buffers for misses that processors and simulators differ in."""
     combining_buffers: int | None
-    """Number of write-combining buffers, each of one line; 1 when absent."""
+    """Number of write-combining buffers, each of one line; 1 when absent. Changes nothing for a core that combines
+    stores of one line at a time."""
     l2_mshrs: int | None
     """Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only
     `lfb` and the prefetcher's `credits` limit the L2's misses; where the core follows a NIC's prefetch hints, the
@@ -326,7 +327,7 @@ class DctcpSpec(Section):
     """Bytes that the switch's queue holds, with `ports` above 1. The default is 2 MiB."""
     send_buffer: str
     """Number of bytes that a sender's socket may hold until the receiver acknowledges them (`tcp_wmem`, with auto-
-    tuning off). The default is 1,000,000 B."""
+    tuning off). Changes nothing for a flow whose congestion window is smaller. The default is 1,000,000 B."""
 
 
 class DirectedRxAppSpec(Section):
@@ -406,7 +407,7 @@ class DramQuirks(Section):
     """Order of requests that arrive while a queue is full."""
     page_idle_ns: float
     """Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open. Not with
-    `bank_queue`."""
+    `bank_queue` or `page_policy = 'closed'`."""
     preset: Literal['skylake_sp'] | Literal['zsim'] | Literal['gem5'] | None
     """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
     apply."""
@@ -416,7 +417,8 @@ class DramQuirks(Section):
     """Whether the channel changes direction while all its reads or all its writes wait for a rank that refreshes;
     otherwise the channel stays in its mode. Belongs to the schedulers that have `writes_yield`."""
     row_access_limit: int
-    """Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16)."""
+    """Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16). Not with `page_policy =
+    'closed'`."""
     row_hit_limit: int
     """Number of row accesses after which the oldest request of a bank's command queue may close the row although
     younger hits wait (DRAMsim3 has 4); 0 means no limit. For `bank_queue` above 0."""

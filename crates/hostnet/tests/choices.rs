@@ -71,6 +71,12 @@ fn a_key_of_another_scheduler_is_refused_with_those_that_have_it() {
         let said = refused("quadrant1", &format!("[override.memory]\n{line}\nquirks.bank_queue = 8"));
         assert!(said.starts_with(&format!("override.memory.{line} {queues}")), "{said}");
     }
+    for line in ["page_idle_ns = 100.0", "row_access_limit = 4"] {
+        let said = refused("quadrant1", &format!("[override.memory]\npage_policy = \"closed\"\nquirks.{line}"));
+        let closed = "has no effect with page_policy = \"closed\", which leaves no row open; leave it out.";
+        assert_eq!(said, format!("override.memory.quirks.{line} {closed}"));
+    }
+    with("quadrant1", "[override.memory]\npage_policy = \"closed\"").expect("a platform's own timer is nobody's mistake");
 }
 
 /// Combinations that cannot be meant, whoever wrote their parts.

@@ -138,8 +138,8 @@ enum End {
     Changed,
     /// The key belongs to hardware that this scenario does not load, and changed the result of another one.
     Elsewhere,
-    /// No value is valid.
-    Refused,
+    /// No value is valid; the sentence that refuses the first.
+    Refused(String),
     /// No other value is known.
     NoOther,
     /// The documentation of the key says why nothing changed.
@@ -166,7 +166,7 @@ fn try_values(case: &Written, key: &Key, base: &mut Results) -> End {
         return End::NoOther;
     }
     let own = spelled(&case.resolve().expect("a valid case"));
-    let mut unchanged = Vec::new();
+    let (mut unchanged, mut said) = (Vec::new(), None);
     for value in all {
         let mut changed = case.clone();
         let path = match key.path.strip_prefix("platform.") {
@@ -174,7 +174,13 @@ fn try_values(case: &Written, key: &Key, base: &mut Results) -> End {
             None => key.path.clone(),
         };
         set(&mut changed.table, &path, value.clone());
-        let Ok(scenario) = changed.resolve() else { continue };
+        let scenario = match changed.resolve() {
+            Ok(scenario) => scenario,
+            Err(e) => {
+                said.get_or_insert(format!("{value}: {e}"));
+                continue;
+            }
+        };
         if spelled(&scenario) == own {
             continue; // the value that the key has when it is absent
         }
@@ -195,7 +201,7 @@ fn try_values(case: &Written, key: &Key, base: &mut Results) -> End {
         }
     }
     if unchanged.is_empty() {
-        End::Refused
+        End::Refused(said.unwrap_or_default())
     } else {
         End::Unused(unchanged)
     }
@@ -245,7 +251,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 32] = [
+const CONDITIONS: [(&str, &str); 34] = [
     ("seed", "Seed of every random stream"),
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
@@ -260,9 +266,11 @@ const CONDITIONS: [(&str, &str); 32] = [
     ("traffic.source_mac", "captures that `run --pcap` writes"),
     ("traffic.burst_period", "no effect on a run within one burst"),
     ("traffic.dctcp.burst", "with several flows"),
+    ("traffic.dctcp.send_buffer", "a flow whose congestion window is smaller"),
     ("traffic.dctcp.mark", "with `ports` above 1"),
     ("traffic.dctcp.queue", "with `ports` above 1"),
     ("nodes.cores", "Number of cores of a node"),
+    ("quirks.combining_buffers", "stores of one line at a time"),
     ("core.count", "no tenant takes are idle and change nothing"),
     ("core.threads", "is as fast as a core with one"),
     ("peripheral.receive_buffer", "only where packets come faster than they go on to memory"),
@@ -313,7 +321,12 @@ fn draws(from: u64, to: u64, most: Duration, longest: bool) {
             End::Changed => "changed",
             End::Elsewhere => "changed elsewhere",
             End::Documented => "documented",
-            End::Refused => "refused",
+            End::Refused(why) => {
+                if longest {
+                    println!("refused {} | {} | {why}", key.path, case.name);
+                }
+                "refused"
+            }
             End::NoOther => "no other value known",
             End::Unused(values) => {
                 let values: Vec<String> = values.iter().map(Value::to_string).collect();

@@ -101,7 +101,8 @@ pub struct CoreQuirks {
     /// Time after which a miss that found no free line fill buffer takes a buffer that has become free.
     #[serde(default)]
     pub lfb_retry: Span,
-    /// Number of write-combining buffers, each of one line; 1 when absent.
+    /// Number of write-combining buffers, each of one line; 1 when absent. Changes nothing for a core that combines stores
+    /// of one line at a time.
     #[serde(default)]
     pub combining_buffers: Option<u32>,
 }

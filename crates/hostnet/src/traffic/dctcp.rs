@@ -24,7 +24,7 @@ pub struct DctcpSpec {
     #[serde(default = "initial_window")]
     pub initial_window: u32,
     /// Number of bytes that a sender's socket may hold until the receiver acknowledges them (`tcp_wmem`, with
-    /// auto-tuning off). The default is 1,000,000 B.
+    /// auto-tuning off). Changes nothing for a flow whose congestion window is smaller. The default is 1,000,000 B.
     #[serde(default = "send_buffer")]
     pub send_buffer: Size,
     /// Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload), with several

@@ -172,9 +172,9 @@ pub struct DramQuirks {
     /// Whether low row bits are XORed into bank and bank group (permutation-based interleaving).
     pub bank_hash: bool,
     /// Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open. Not with
-    /// `bank_queue`.
+    /// `bank_queue` or `page_policy = "closed"`.
     pub page_idle_ns: f64,
-    /// Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16).
+    /// Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16). Not with `page_policy = "closed"`.
     pub row_access_limit: u32,
     /// Age in ns at or above which a request may close a row that still has hits; 0 means never. For
     /// `scheduler = "hit_first"` and `"first_ready"`.

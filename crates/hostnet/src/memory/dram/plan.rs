@@ -250,6 +250,9 @@ impl DramSpec {
 
     /// Reason why `key` of the table `memory` or of its `quirks` has no effect, if the scheduler does not have the key.
     pub fn unused(&self, key: &str) -> Option<String> {
+        if matches!(key, "page_idle_ns" | "row_access_limit") && self.page_policy == PagePolicy::Closed {
+            return Some("has no effect with page_policy = \"closed\", which leaves no row open".into());
+        }
         let plan = self.scheduler_plan().ok()?;
         let owners: Vec<_> = SchedulerPlan::choices().filter(|(_, p)| p.has(key)).map(|(name, _)| name).collect();
         if owners.is_empty() || plan.has(key) {
