@@ -252,7 +252,7 @@ fn time_that_busy_threads_spend_on_requests_is_the_time_there_is() {
 #[test]
 fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for_the_slowest() {
     let clients = 768;
-    let rate = |cores: u32, how: &str| {
+    let rate = |cores: u32, how: &str, requests: u32| {
         let busy = format!("arrivals = \"closed\"\noutstanding = {clients}");
         let text = text(true, &format!("nic_threads = {}", if cores > 1 { 3 } else { 1 }), &busy)
             .replace("cores = 2", &format!("cores = {cores}"))
@@ -260,16 +260,16 @@ fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for
             .replace("get_fraction = 0.95", "get_fraction = 1.0")
             .replace("spread = \"round_robin\"", how)
             .replace("warmup_requests = 200", "warmup_requests = 4000")
-            .replace("requests = 800", "requests = 32000");
+            .replace("requests = 800", &format!("requests = {requests}"));
         get(&simulate(&text), "throughput_mrps")
     };
-    let one = rate(1, "spread = \"round_robin\"");
+    let one = rate(1, "spread = \"round_robin\"", 4000);
     let at_first = (0..clients).map(addresses).filter(|(from, to)| rss_hash(*from, *to) % 3 != 1).count();
     let [turns, queues] = ["round_robin", "flow"].map(|spread| format!("spread = \"{spread}\""));
     let [drawn, flows] = ["random", "flow"].map(|spread| format!("flows = {clients}\nspread = \"{spread}\""));
     let of_flows = f64::from(clients) / at_first as f64;
     for (how, threads) in [(queues, 2.0), (flows, 2.0), (turns, 1.5), (drawn, of_flows)] {
-        let n = rate(2, &how) / one;
+        let n = rate(2, &how, 32_000) / one;
         assert!((n / threads - 1.0).abs() < 0.02, "{how}: the rate of {n} threads, not {threads}");
     }
 }

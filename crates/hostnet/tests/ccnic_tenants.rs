@@ -107,7 +107,8 @@ fn an_application_at_a_wire_reads_the_lines_that_it_needs() {
             ", preset = \"unoptimised\", pool = \"shared\"",
         ] {
             let ccnic = format!("mode = \"forward\", nic_node = 1, host_prefetch = false, metadata = \"0 B\"{more}");
-            let o = simulate(&text(RUN, &tenant("served", 1, &ccnic, app, traffic)));
+            let o =
+                simulate(&text("requests = 2000, warmup_requests = 500", &tenant("served", 1, &ccnic, app, traffic)));
             assert!(close(get(&o, "achieved_mpps"), 0.5, 0.01), "{app}{more}: {} Mpps", get(&o, "achieved_mpps"));
             let read = cell(&o, "host", "buffers", "reads");
             assert!((read - lines).abs() < 0.02 + 0.01 * lines, "{app}{more}: {read} lines of payload, not {lines}");
