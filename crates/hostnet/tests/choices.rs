@@ -76,7 +76,8 @@ fn a_key_of_another_scheduler_is_refused_with_those_that_have_it() {
         let closed = "has no effect with page_policy = \"closed\", which leaves no row open; leave it out.";
         assert_eq!(said, format!("override.memory.quirks.{line} {closed}"));
     }
-    with("quadrant1", "[override.memory]\npage_policy = \"closed\"").expect("a platform's own timer is nobody's mistake");
+    with("quadrant1", "[override.memory]\npage_policy = \"closed\"")
+        .expect("a platform's own timer is nobody's mistake");
 }
 
 /// Combinations that cannot be meant, whoever wrote their parts.

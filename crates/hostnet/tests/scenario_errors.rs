@@ -193,6 +193,9 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
     let probe =
         "name = \"d\"\nplatform = \"sim24\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"d\"\ncores = 1\n\
                  app = { kind = \"directed_rx\", blocks = 16 }\n[run]\nload = \"none\"\n";
+    let sender = &pmd
+        .replace("\"testpmd\"", "\"testpmd\", mode = \"txonly\"")
+        .replace("arrivals = \"fixed\"\nrate = \"1 Mpps\"", "arrivals = \"none\"");
     let icx = &pmd.replace("\"gem5\"", "\"icx\"\noverride.nodes.count = 1");
     for (text, from, to, says) in [
         (streams, "buffer =", "run_lines = 4, buffer =", "tenant[0].app.run_lines = 4 is for access = \"random\""),
@@ -289,6 +292,11 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             "\"none\"\nloss = 0.5",
             "run.loss = 0.5 has no effect: a directed test determines its length",
         ),
+        (probe, "\"ddio\"", "\"ddio\", sweep_tx = \"nic\"", "placement.sweep_tx is for an app of kind \"directed_tx\""),
+        (probe, "\"ddio\"", "\"ddio\", resq = true", "placement.resq = true is for tenants that serve packets"),
+        (sender, "\"fixed\"", "\"fixed\"\ntime = \"9 us\"", "a tenant here sends its own; give run.requests"),
+        (sender, "\"fixed\"", "\"fixed\"\nwarmup_time = \"9 us\"", "its own; give run.warmup_requests"),
+        (sender, "\"fixed\"", "\"saturate\"", "give traffic.arrivals = \"none\" and run.load = \"fixed\""),
         (ccnic, "outstanding = 1", "outstanding = 1\nflows = 4", "traffic.flows is for other stacks"),
         (ccnic, "outstanding = 1", "outstanding = 1\nrate = \"1 Mpps\"", "traffic.rate = \"1 Mrps\" is for"),
     ] {

@@ -177,7 +177,7 @@ fn a_core_that_only_sends_takes_no_traffic() {
     let run = "[run]\nload = \"fixed\"\nrequests = 1000\n";
     let with = format!("{t}[traffic]\narrivals = \"fixed\"\nrate = \"1 Mpps\"\n{run}");
     let e = resolve(&with, "t.toml", &[platforms()]).expect_err("refused").to_string();
-    assert!(e.contains("tenant[0].app sends packets of its own: leave traffic.arrivals out"), "{e}");
+    assert!(e.contains("tenant[0].app sends packets of its own: give traffic.arrivals = \"none\""), "{e}");
     let bare = format!("{}{run}", t.replace("stack = \"poll_mode\"\n", ""));
     assert!(resolve(&bare, "t.toml", &[platforms()]).is_err());
 }

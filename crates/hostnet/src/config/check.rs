@@ -237,8 +237,28 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
     let p = &s.placement;
-    if s.tenants.probe().is_some() {
-        return Ok(());
+    if let Some(t) = s.tenants.probe() {
+        let (rx, tx) = (matches!(t.probe, ProbeSpec::DirectedRx(_)), matches!(t.probe, ProbeSpec::DirectedTx(_)));
+        let unused = [
+            (
+                "placement.sweep_rx = true",
+                p.sweep_rx && !rx,
+                "an app of kind \"directed_rx\" or tenants that serve packets",
+            ),
+            (
+                "placement.sweep_tx",
+                p.sweep_tx != SweepTx::None && !tx,
+                "an app of kind \"directed_tx\" or tenants that serve packets",
+            ),
+            ("placement.resq = true", p.resq, "tenants that serve packets"),
+            ("rings.proactive_drop", s.rings.proactive_drop > 0, "tenants that serve packets"),
+        ];
+        return match unused.iter().find(|(_, given, _)| *given) {
+            Some((key, _, by)) => {
+                Err(format!("{key} is for {by}, and this directed test does not use it; leave it out"))
+            }
+            None => Ok(()),
+        };
     }
     let pairs = ["placement.resq = true", "rings.proactive_drop"];
     if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
@@ -480,7 +500,7 @@ fn traffic(s: &Scenario) -> Check {
         let free = t.arrivals() == ArrivalsSpec::None && matches!(s.run.load, Load::Fixed | Load::None);
         need(free || matches!(s.tenant(i).origin(), Origin::Due | Origin::Loop), || {
             format!(
-                "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
+                "tenant[{i}].app sends packets of its own: give traffic.arrivals = \"none\" and run.load = \"fixed\""
             )
         })?;
     }

@@ -306,8 +306,15 @@ fn takers(s: &Scenario) -> Check {
 
 /// Checks that the duration is given in requests where tenants serve packets, and as a time otherwise.
 fn duration(s: &Scenario) -> Check {
-    if s.run.load == Load::None || s.tenants.iter().any(|t| t.origin() != Origin::Network) {
+    if s.run.load == Load::None {
         return Ok(());
+    }
+    if s.tenants.iter().any(|t| t.origin() != Origin::Network) {
+        let by_packets = |key: &str, v: &dyn Display, instead: &str| {
+            format!("run.{key} = \"{v}\" is for scenarios without packets, and a tenant here sends its own; give run.{instead}")
+        };
+        need(s.run.time == span(), || by_packets("time", &s.run.time, "requests"))?;
+        return s.run.warmup_time.map_or(Ok(()), |t| Err(by_packets("warmup_time", &t, "warmup_requests")));
     }
     let own = s.ccnic_tenant().is_some() || s.paired_tenant().is_some() || s.tas_tenant().is_some();
     let served = s.tenants.iter().any(serves);

@@ -19,7 +19,8 @@ pub struct IatSpec {
     pub max_ways: u32,
     /// Write misses per line written above which the NIC gets one more way, up to `max_ways`.
     pub grow_above: f64,
-    /// Write misses per line written below which the NIC loses one way, down to `min_ways`.
+    /// Write misses per line written below which the NIC loses one way, down to `min_ways`. Changes nothing while the misses
+    /// stay above it.
     pub shrink_below: f64,
 }
 

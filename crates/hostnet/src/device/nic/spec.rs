@@ -72,8 +72,8 @@ pub struct EthernetSpec {
     /// memory, `rings.receive` applies instead.
     #[serde(default = "descriptors")]
     pub descriptors: u32,
-    /// Size of the memory for each core's received frames; its pages are reused after that many bytes. The default is
-    /// 24 MiB.
+    /// Size of the memory for each core's received frames; its pages are reused after that many bytes, so that a larger one
+    /// changes nothing for fewer bytes. The default is 24 MiB.
     #[serde(default = "pool")]
     pub pool: Size,
     /// Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
