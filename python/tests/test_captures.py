@@ -128,6 +128,12 @@ def test_frames_that_a_buffer_does_not_hold_are_one_sentence(tmp_path):
         hn.run(scenario(APPS["l3fwd"], file))
 
 
+def test_a_capture_without_two_times_is_named(tmp_path):
+    file = write_at(tmp_path / "once.pcap", [(5, 0, udp(b"x"))] * 2)
+    with pytest.raises(hn.HostnetError, match=r'once.pcap" has no two packets at different times'):
+        hn.run(forwarder(file, requests=2))
+
+
 @pytest.mark.parametrize(
     "frames, pcap, says",
     [

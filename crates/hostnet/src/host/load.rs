@@ -309,14 +309,15 @@ impl Run<'_, '_> {
         let Some(r) = t.rate() else {
             let times = capture.times();
             let at_once = times.iter().all(|t| *t == Time::ZERO);
-            let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
+            let file = t.pcap().map_or("", |p| &p.file);
             if at_once {
-                return Err(why.into());
+                return Err(format!(
+                    "traffic.pcap.file = \"{file}\" has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\""
+                ));
             }
             let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
             let pass = times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
             let rest = times[((self.spec.run.packets() - 1) % n).to_usize()].as_secs();
-            let file = t.pcap().map_or("", |p| &p.file);
             let key = format!("the times of traffic.pcap.file = \"{file}\"");
             return traffic::ends(&self.spec.run, &key, passes.to_f64() * pass + rest);
         };

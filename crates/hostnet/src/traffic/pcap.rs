@@ -288,7 +288,7 @@ pub enum Fault {
     TooLong {
         /// Number of the first packet that lies too far from the beginning.
         packet: u64,
-        /// Days between that packet and the first one that is replayed.
+        /// Days between that packet and the first one that is replayed, rounded up.
         days: u64,
         /// Largest number of days that a capture may span.
         most: u64,
@@ -652,9 +652,10 @@ impl Loader {
             let longest = if self.how.untimed { Time::MAX } else { self.how.longest.unwrap_or(Time::END) };
             let since = u64::try_from(at_ps - start).unwrap_or(u64::MAX);
             if since > longest.0 || since == u64::MAX && !self.how.untimed {
-                let days = |ps: u128| (ps / DAY).to_u64();
-                let days_behind = days((at_ps - start).unsigned_abs());
-                return Err(Fault::TooLong { packet: number, days: days_behind, most: days(longest.0.into()) });
+                // Rounded up, so that a packet just beyond the limit does not seem to lie within it.
+                let days = (at_ps - start).unsigned_abs().div_ceil(DAY).to_u64();
+                let most = (u128::from(longest.0) / DAY).to_u64();
+                return Err(Fault::TooLong { packet: number, days, most });
             }
             packets.push(Captured { at: Time(since), ..packet });
         }

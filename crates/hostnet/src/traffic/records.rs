@@ -59,6 +59,8 @@ const ENHANCED_PACKET_BLOCK: u32 = 6;
 /// Offset of the captured length in the header of a record of pcap, and in a packet block of pcapng.
 const LENGTH_IN_RECORD: usize = 8;
 const LENGTH_IN_BLOCK: usize = 20;
+/// Offset of a block's total length in pcapng.
+const LENGTH_OF_BLOCK: usize = 4;
 
 /// An interface of a pcapng section, or the only one of a pcap file.
 struct CaptureInterface {
@@ -215,8 +217,12 @@ fn walk<E>(
                 let has_length =
                     length_at == LENGTH_IN_RECORD || matches!(kind, Some(PACKET_BLOCK | ENHANCED_PACKET_BLOCK));
                 let length = number::<4>(header, length_at, big_endian).filter(|_| has_length).unwrap_or(0);
+                // A block that is there to its end, but claims more of its packet than it holds, is not truncated.
+                let block = number::<4>(header, LENGTH_OF_BLOCK, big_endian).filter(|_| length_at == LENGTH_IN_BLOCK);
                 return Err(if length > LONGEST_PACKET.to_u64() {
                     Damage::Oversized { packet, byte, length }.into()
+                } else if block.is_some_and(|block| block <= header.len().to_u64()) {
+                    Damage::Malformed { packet, byte }.into()
                 } else {
                     Damage::Truncated { packet, byte }.into()
                 });

@@ -48,6 +48,14 @@ fn each_kind_of_damage_has_its_sentence() {
     let mut length = ng.clone();
     length[144 + 4] = 13; // not a multiple of four, and shorter than the block's header
     assert_eq!(sentence(&length), "capture x.pcap is damaged at byte 144, at or before packet 2");
+    // A whole packet block of 60 bytes of packet whose captured length is 200: tshark calls the file damaged, too.
+    let mut beyond = ng.clone();
+    beyond[144 + 20] = 200;
+    assert_eq!(sentence(&beyond), "capture x.pcap is damaged at byte 144, at or before packet 2");
+    assert_eq!(sentence(&beyond[..144 + 92]), "capture x.pcap is damaged at byte 144, at or before packet 2");
+    let mut just = frames();
+    just[2].ticks = (12 * 24 + 1) * 3600 * 1_000_000;
+    assert!(sentence(&pcap(false, false, 1, &just)).contains("lies 13 days behind the first"));
     let mut late = frames();
     late[2].ticks = 214 * 86_400 * 1_000_000;
     assert_eq!(
