@@ -8,6 +8,7 @@ from test_explain import CORE, LINES, perf, quadrant3
 
 from hostnet import HostnetError, Scenario, api, explain
 from hostnet.explain import counters, events, vendor
+from hostnet.explain.machine import machine
 
 SECONDS = 10.0
 TEXT = perf(quadrant3(), SECONDS)
@@ -111,6 +112,89 @@ SHAPES = {
     "decimal commas behind semicolons": re.sub(
         r"(?<=\d)\.(?=\d)", ",", lines(HEAD, *changed(in_mib)).replace(",", ";")
     ),
+}
+
+
+def separated(by):
+    return TEXT.replace(",", by)
+
+
+def repeated(name):
+    """The rows, and those of one event again, as events are that several metrics need."""
+    return lines(HEAD, *ROWS, *(r for r in ROWS if f",{name}," in r))
+
+
+def people(*rows, noise="", pre="", end=f"\n      {SECONDS:.9f} seconds time elapsed"):
+    said = [pre + as_people(row).replace("(25.00%)", f"{noise} (25.00%)") for row in rows]
+    return lines("", " Performance counter stats for 'system wide':", "", *said, end)
+
+
+def halved_json(**scope):
+    return [json.dumps({**json.loads(as_json(",".join(f))), **scope}) for f in halves()]
+
+
+SECOND = SECONDS / 10
+TENTHS = [(f"{t * SECOND:.9f},", [",".join(f) for f in halves(10)]) for t in range(1, 11)]
+INTERVALS = [stamp + row for stamp, rows in TENTHS for row in rows]
+
+# Formats: tools/perf/util/stat-display.c of Linux 5.4 to 6.16, perf-stat's manual, and recordings in public repositories.
+SHAPES |= {
+    **{f"separator {by!r}": separated(by) for by in ("|", ":", " ", "@", "::", ", ", "~", "#", "\t")},
+    "variance of -r": TEXT.replace(",10000000000,25.00", ",0.50%,10000000000,25.00"),
+    "control groups": lines(
+        HEAD, *(",".join([*f[:3], group, *f[3:]]) for group in ("a.slice", "b.slice") for f in halves())
+    ),
+    "threads": lines(
+        *(f"{t},{HEAD}" for t in ("dpdk-l3fwd-71", "lcore-worker-1-72")),
+        *(f"{t},{','.join(f)}" for t in ("dpdk-l3fwd-71", "lcore-worker-1-72") for f in halves()),
+    ),
+    "intervals with a summary that nothing marks": lines(*INTERVALS, *ROWS),
+    "intervals of which the last is cut": lines(*INTERVALS, f"{11 * SECOND:.9f},{TENTHS[0][1][0]}"),
+    "intervals without the first 40": lines(*(f"{40 + t:.9f},{r}" for t, (_, rows) in enumerate(TENTHS) for r in rows)),
+    "an interval in which an event was not counted": lines(
+        *(INTERVALS[:10] + [re.sub(r",\d+,", ",<not counted>,", INTERVALS[10], count=1)] + INTERVALS[11:])
+    ),
+    "a core's event listed twice": repeated("lfb_occupancy"),
+    "a core's event with and without its user part": lines(
+        HEAD, *ROWS, *(r.replace("l1_miss", "l1_miss:u") for r in ROWS if "l1_miss" in r)
+    ),
+    "JSON with decimal commas": re.sub(r'": (\d+)\.(\d+)', r'": \1,\2', lines(as_json(HEAD), *map(as_json, ROWS))),
+    "JSON with nan": lines(as_json(HEAD), *(as_json(r)[:-1] + ', "metric-value" : nan}' for r in ROWS)),
+    "JSON of threads": lines(
+        *(json.dumps({**json.loads(as_json(HEAD)), "thread": f"dpdk-{t}"}) for t in (71, 72)),
+        *(r for t in (71, 72) for r in halved_json(thread=f"dpdk-{t}")),
+    ),
+    "JSON intervals of which one ends after 1.001 s": lines(
+        *(r for t in (1.001, 2 * 1.001) for r in halved_json(interval=t))
+    )
+    .replace('"interval": 1.001', '"interval": 5.000')
+    .replace('"interval": 2.002', '"interval": 10.000'),
+    "JSON intervals of which the last is cut": lines(
+        *(r for t in (SECONDS / 2, SECONDS) for r in halved_json(interval=t)), halved_json(interval=15.0)[0][:-20]
+    ),
+    "JSON intervals with their summary": lines(
+        *(r for t in (SECONDS / 2, SECONDS) for r in halved_json(interval=t)), *map(as_json, ROWS)
+    ),
+    "for people, deviations of -r": people(*ROWS, noise="( +-  0.42% )"),
+    "for people, by node": people(*(f"{','.join(f)}" for f in halves(1)), pre="N0        48 "),
+    "for people, a row for each CPU in France": lines(
+        *(f"CPU{c}   " + as_people(",".join(f), " ", ",") for c in (0, 1) for f in halves()),
+        f"      {SECONDS:.9f} seconds time elapsed".replace(".", ","),
+    ),
+    "for people, units in brackets": people(
+        *(r for r in ROWS if ",cas_" not in r),
+        *(",".join([*f[:2], f"{f[2]} [uncore_imc_{u}]"]) for u in (0, 1) for f in halves() if "cas" in f[2]),
+    ),
+    "for people, two recordings": people(*ROWS) + people(*ROWS),
+    "for people, two recordings that began with a comment": "# started on A\n"
+    + people(*ROWS)
+    + "# started on B\n"
+    + people(*ROWS),
+    "for people, intervals with their summary": "\n".join(
+        stamp.replace(",", " ") + as_people(row) for stamp, rows in TENTHS for row in rows
+    )
+    + people(*ROWS),
+    "for people in India": people(*ROWS).replace("12,000,000,000", "12,00,00,00,000"),
 }
 
 
@@ -219,8 +303,6 @@ def test_a_template_records_the_events_of_its_processor(processor):
 
 
 def test_a_platform_gives_clocks_channels_cores_and_credits(recorded, cli):
-    from hostnet.explain.machine import machine
-
     # Ice Lake of CC-NIC's paper: 3.1 GHz, 32 cores of 12 buffers, 8 channels of DDR4-3200.
     m = machine((), "icx")
     assert (m["core_ghz"], m["cores"], m["lfb_credits"], m["channels"], m["dclk_ghz"], m["t_trans_ns"]) == (
@@ -291,3 +373,159 @@ def test_counters_of_a_platform_with_another_clock_give_its_occupancies_back(rec
     assert next(d for d in told.domains if d.name == "line fill buffers").held == pytest.approx(
         truth["line fill buffers"].held, rel=0.01
     )
+
+
+@pytest.mark.parametrize(
+    "names, rates",
+    [  # counts of 10 s
+        ({"uncore_imc/cas_count_read/": (61.04, "MiB")}, {"cas_read": 61.04 * 2**20 / 64 / 10}),
+        (
+            {f"uncore_imc_{i}/cas_count_write/": (61.04, "MiB") for i in range(6)},
+            {"cas_write": 6 * 61.04 * 2**20 / 64 / 10},
+        ),
+        ({"LLC_MISSES.MEM_READ": (1229440, "Bytes")}, {"cas_read": 1229440 / 64 / 10}),
+        (
+            {f"uncore_imc/cas_count_read_sch{i}/": (10.0, "MiB") for i in (0, 1)},
+            {"cas_read": 2 * 10 * 2**20 / 64 / 10},
+        ),
+        (
+            {"UNC_M_WMM_TO_RMM." + u: (n, "") for u, n in (("LOW_THRESH", 30), ("STARVE", 20), ("VMSE_RETRY", 0))},
+            {"wmm_to_rmm": 5},
+        ),
+        ({"UNC_I_COHERENT_OPS.RFO": (10, ""), "UNC_I_COHERENT_OPS.PCITOM": (20, "")}, {"irp_inserts": 3}),
+        ({"UNC_M_ACT_COUNT.RD": (100, ""), "UNC_M_ACT_COUNT.WR": (50, "")}, {"act_read": 10, "act_write": 5}),
+        (  # Granite Rapids counts the reads of partial writes apart
+            {"UNC_M_ACT_COUNT.RD": (100, ""), "UNC_M_CAS_COUNT_SCH0.RD": (1, ""), "UNC_M_CAS_COUNT_SCH1.RD": (9, "")},
+            {"cas_read": 1},
+        ),
+        (  # of core reads, occupancy and inserts of the same requests
+            {
+                "unc_cha_tor_inserts.ia_miss_drd": (30, ""),
+                "unc_cha_tor_inserts.ia_drd": (50, ""),
+                "unc_cha_tor_occupancy.ia_miss_drd": (60, ""),
+            },
+            {"drd_inserts": 3, "drd_occupancy": 6},
+        ),
+        ({"unc_cha_tor_inserts.ia_drd": (50, ""), "unc_cha_tor_occupancy.ia_miss_drd": (60, "")}, {}),
+        ({f"unc_cha_tor_inserts.io_itom [uncore_cha_{i}]": (i, "") for i in range(1, 25)}, {"itom_inserts": 30}),
+        ({f"amd_umc_{i}/umc_cas_cmd.rd/": (5, "") for i in range(12)}, {"cas_read": 6}),
+    ],
+)
+def test_names_of_kernels_older_tools_and_vendors(recorded, names, rates):
+    text = lines(HEAD, *(f"{n},{unit},{name},1,100.00,," for name, (n, unit) in names.items()), "1,,l1_miss,1,100.00,,")
+    found = counters.read(recorded(text)).rates
+    assert found == pytest.approx({**rates, "l1_miss": 0.1})
+
+
+def test_counts_of_two_sockets_have_the_credits_of_two(recorded):
+    rows = [f"S{s},48,{','.join(f)}" for s in (0, 1) for f in halves(1)]  # each socket as quadrant 3
+    ex = explain.of_counters(recorded(lines(*(f"S{s},1,{HEAD}" for s in (0, 1)), *rows)))
+    iio = next(d for d in ex.domains if d.name == "IIO write buffer")
+    assert (iio.held, iio.credits, iio.little_ns) == pytest.approx((184, 184, 640))
+    # 40 GB/s on two channels of each socket: a line of 64 B takes 2.73 ns.
+    assert ex.facts["mem_utilisation"] == pytest.approx(40 / 64 * 2.73 / 2) and ex.facts[
+        "rpq_occupancy"
+    ] == pytest.approx(14)
+    assert any("2 sockets are added" in n for n in ex.notes)
+    # The platform's 32 cores are those of both sockets, and its 8 channels those of one.
+    m = machine((), "icx", None, sockets=2)
+    assert (m["cores"], m["channels"]) == (32, 16)
+
+
+@pytest.mark.parametrize("scope", ["CPU{}", "S0-D0-C{},2"])
+def test_busy_cores_of_a_platform_are_those_of_the_file(recorded, scope):
+    cpus = [f"{scope.format(i)},{6 * CORE * SECONDS if i < 10 else 0:.0f},,lfb_occupancy,1,100.00,," for i in range(16)]
+    file = recorded(lines(HEAD, *cpus, *(r for r in ROWS if "lfb_occupancy" not in r)))
+    for changes, cores in (((), 10), (("cores=12",), 12)):
+        lfb = next(d for d in explain.of_counters(file, changes, None, "icx").domains if d.name == "line fill buffers")
+        assert lfb.credits == 12 * cores
+
+
+def test_a_counter_that_hardly_ran_says_so_with_a_variance(recorded):
+    text = TEXT.replace("cas_read,10000000000,25.00", "cas_read,0.50%,10000000000,2.50")
+    assert "2.5 % of the time" in counters.read(recorded(text)).notes[0]
+
+
+def test_what_is_left_out_of_intervals_is_said(recorded):
+    assert (
+        "was not counted" in counters.read(recorded(SHAPES["an interval in which an event was not counted"])).notes[0]
+    )
+    assert "lacks rows" in counters.read(recorded(SHAPES["intervals of which the last is cut"])).notes[0]
+    assert "40 s" in counters.read(recorded(SHAPES["intervals without the first 40"])).notes[0]
+    assert "their mean is taken" in counters.read(recorded(SHAPES["a core's event listed twice"])).notes[0]
+
+
+def test_files_of_windows(recorded):
+    path = recorded("")
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode("utf-16"))
+    assert counters.read(path).rates["cas_read"] == pytest.approx(16 * LINES)
+
+
+def test_pcm_raw_without_tr_has_a_column_for_each_unit(recorded):
+    columns = [("SKT0CHAN0", "UNC_M_CAS_COUNT.RD", 200), ("SKT0CHAN1", "UNC_M_CAS_COUNT.RD", 300)]
+    columns += [("SKT0CORE0", "L1D_PEND_MISS.PENDING", 5)]
+    text = lines(
+        ",,," + "".join(f"{unit}," for unit, *_ in columns),
+        "Date,Time,ms," + "".join(f"{name}," for _, name, _ in columns),
+        *(f"2026-11-21,12:00:0{s}.123,500," + "".join(f"{n}," for *_, n in columns) for s in range(3)),
+    )
+    assert counters.read(recorded(text)).rates == pytest.approx({"cas_read": 1000, "lfb_occupancy": 10})
+
+
+def test_pcm_counts_gigabytes_between_its_rows(recorded):
+    text = lines(
+        ",,System,System,System,System,Socket 0,Socket 0,Socket 1,Socket 1",
+        "Date,Time,EXEC,IPC,READ,WRITE,READ,WRITE,READ,WRITE",
+        "2026-11-21,23:59:58.500,0.5,1.0,99.0,99.0,9,9,9,9",  # of an interval of unknown length
+        "2026-11-21,23:59:59.500,0.5,1.0,20.0,10.0,9,9,9,9",
+        "2026-11-22,00:00:01.500,0.5,1.0,40.0,20.0,9,9,9,9",
+    )
+    for shape in (text, text.replace(",", ";"), text.replace(",", ";").replace(".0;", ",0;")):
+        r = counters.read(recorded(shape))
+        assert r.rates == pytest.approx({"cas_read": 20 * LINES, "cas_write": 10 * LINES}) and r.sockets == 2
+    with pytest.raises(HostnetError, match="give --seconds"):
+        counters.read(recorded(lines(*text.splitlines()[:3])))
+    assert counters.read(recorded(lines(*text.splitlines()[:3])), 9.9).rates["cas_read"] == pytest.approx(10 * LINES)
+
+
+PCM_MEMORY = lines(
+    ",,SKT0,SKT0,SKT0,SKT0,System,System,System",
+    "Date,Time,Ch0Read,Ch0Write,Mem Read (MB/s),Mem Write (MB/s),Read,Write,Memory",
+    "2026-11-21,12:00:00.500, 640.00, 320.00, 640.00, 320.00, 640.00, 320.00, 960.00",
+    "2026-11-21,12:00:01.500, 640.00, 320.00, 640.00, 320.00, 640.00, 320.00, 960.00",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PCM_MEMORY.replace(",", ";").replace(".00", ",000"),
+        PCM_MEMORY + "2026-11-21,12:00:02.500, 640.00, 320.00, 64",
+        PCM_MEMORY + "2026-11-21,12:00:02.500, 640.00, 320.00, -nan, nan, 1, 1, 1",
+        PCM_MEMORY + "2026-11-21,12:00:02.500, , , N/A, N/A, 1, 1, 1",
+        PCM_MEMORY.replace("2026-11-21", "11/21/2026"),
+        PCM_MEMORY.replace("Mem ", "SKT0 Mem "),
+    ],
+)
+def test_pcm_memory_in_its_shapes(recorded, text):
+    assert counters.read(recorded(text)).rates == pytest.approx({"cas_read": 1e7, "cas_write": 5e6})
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("Skt,PCIRdCur,ItoM,PCIe Rd (B),PCIe Wr (B)\n0,100,200,6400,12800\n", "pcm-pcie counts requests of devices"),
+        (
+            "Date,Time,Socket,Name,Part,IB write,IB read\n2026-11-21,12:00:00.1,Socket0,x,Part0,1,2\n",
+            "pcm-iio counts bytes",
+        ),
+        (
+            PCM_MEMORY.replace(" 640.00, 320.00,", "N/A,N/A,"),
+            "no row has a number in each of the columns mem read (mb/s)",
+        ),
+    ],
+)
+def test_files_of_pcm_that_tell_nothing_are_one_sentence(recorded, text, says):
+    with pytest.raises(HostnetError) as raised:
+        counters.read(recorded(text))
+    assert says in str(raised.value) and "\n" not in str(raised.value)

@@ -31,7 +31,9 @@ def of_counters(
     from . import counters, machine, real
 
     recorded = counters.read(file, seconds)
-    return real.explain(recorded, machine.machine(changes, platform, recorded.machine))
+    return real.explain(
+        recorded, machine.machine(changes, platform, recorded.machine, recorded.sockets, recorded.busy_cores)
+    )
 
 
 def of_result(result: Result) -> Explanation:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from ..errors import HostnetError
 from ..paths import nearest
-from .events import BY_NAME, SUMS, VENDOR
+from .events import BY_NAME, OWN, SUMS, VENDOR
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d$")
-_SCOPE = re.compile(r"(CPU-?\d+|[SNDC]\d+(-[A-Z0-9]+)*)$")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}$")
+_SCOPE = re.compile(r"(CPU-?\d+|[SNDC]\d+(-[A-Z0-9]+)*|.+-\d+)$")
+_CORE = re.compile(r"CPU\d+|S\d+(-D\d+)?-C\d+")
 # Texts that perf writes instead of a number.
 _MISSING = ("<not counted>", "<not supported>")
 # Units into which perf converts counts of 64-byte lines.
@@ -22,11 +23,18 @@ _BYTES = {"B": 1.0, "Bytes": 1.0, "KB": 1e3, "KiB": 2.0**10, "MB": 1e6, "MiB": 2
 _NS = {"": 1.0, "ns": 1.0, "us": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6, "s": 1e9, "sec": 1e9}
 # Percentage of the time below which a counter's value is an estimate, and is reported as one.
 _RARE = 10.0
-# Pattern of the lines of perf's default format: count, unit, event, and the share of time that the counter ran.
+# A line of `perf stat -x SEPARATOR`: count, unit, event, control group, deviation over the runs of -r, run time, share of the time.
+_FIELDS = re.compile(
+    r"(?:\d[\d.,]*|<not counted>|<not supported>)(?P<sep>[^\w<>.\"{}]{1,3}?)[A-Za-z]*(?P=sep)"
+    r"(?P<event>[A-Za-z_]\S*?(?: \[\w+\])?)(?:(?P=sep)[^\d\s]\S*?)?(?:(?P=sep)[\d.,]+%)?(?P=sep)\d+(?P=sep)\d"
+)
+# Pattern of the lines of perf's default format: count, unit, event, control group, deviation over the runs of -r, and the share
+# of time that the counter ran.
 _PLAIN = re.compile(
-    r"\s*(?P<stamp>\d+[.,]\d{9}\s+)?(?P<scope>(?:S\d+\S*|CPU\d+)\s+(?:\d+\s+)?)?"
-    r"(?P<count><not counted>|<not supported>|\d[\d.,'’\u00a0\u202f ]*)\s+(?:(?P<unit>[A-Za-z]+)\s+)?(?P<event>[A-Za-z_][^\s#]*)"
-    r"\s*(?:#.*?)?(?:\((?P<share>\d+[.,]\d+)%\))?\s*$"
+    r"\s*(?P<stamp>\d+[.,]\d{9}\s+)?(?P<scope>CPU\d+\s+|[SN]\d+\S*\s+(?:\d+\s+)?|[^\s\d<#]\S*-\d+\s+)?"
+    r"(?P<count><not counted>|<not supported>|\d[\d.,'’\u00a0\u202f ]*)\s+(?:(?P<unit>[A-Za-z]+)\s+)?"
+    r"(?P<event>[A-Za-z_][^\s#]*(?:\s\[\w+\])?)(?:\s+(?P<group>[^\s#(\[]\S*))?"
+    r"\s*(?:#.*?)?(?:\(\s*\+-[^)]*\))?\s*(?:[(\[](?P<share>\d+[.,]\d+)%[)\]])?\s*$"
 )
 _ELAPSED = re.compile(r"\s*(\d[\d.,]*)\s+(?:\+-.*)?seconds time elapsed")
 
@@ -35,8 +43,9 @@ _ELAPSED = re.compile(r"\s*(\d[\d.,]*)\s+(?:\+-.*)?seconds time elapsed")
 class Recording:
     """Events per second, summed over all units, by the names of `events.EVENTS`.
 
-    ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and ``machine`` what the file says about its machine. ``busy_cores``
-    counts CPUs that held line fill buffers, where the file tells CPUs apart.
+    ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and
+    ``machine`` what the file says about its machine. ``busy_cores`` counts CPUs that held line fill buffers, where the file
+    tells CPUs apart, and ``sockets`` counts sockets, where the file tells sockets apart.
     """
 
     file: str
@@ -45,6 +54,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     machine: Mapping[str, float] = field(default_factory=dict)
     busy_cores: int | None = None
+    sockets: int = 1
 
     def __contains__(self, name: str) -> bool:
         return name in self.rates
@@ -64,7 +74,11 @@ class Recording:
 
 @dataclass
 class _Row:
-    """One count of one event, of one unit or scope, in one interval."""
+    """One count of one event, of one unit or scope, in one interval.
+
+    ``name``, ``box`` and ``mode`` are the event's name, the unit that counted it, such as ``uncore_imc_0``, and the
+    privilege levels to which it is limited.
+    """
 
     line: int
     event: str
@@ -74,13 +88,18 @@ class _Row:
     scope: str = ""
     share: float | None = None
 
+    def __post_init__(self) -> None:
+        self.name, self.box, self.mode = _name(self.event)
+
 
 def read(path: str | Path, seconds: float | None = None) -> Recording:
     """The recording in ``path``. Raises HostnetError when the file is not a recording, names no duration or lacks
     counts."""
     file = str(path)
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        text = Path(path).read_bytes()
+        wide = text.startswith((b"\xff\xfe", b"\xfe\xff"))  # as PowerShell redirects
+        lines = text.decode("utf-16" if wide else "utf-8-sig").splitlines()
     except OSError as e:
         raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
     except UnicodeDecodeError:
@@ -88,26 +107,38 @@ def read(path: str | Path, seconds: float | None = None) -> Recording:
     told = [(i, line) for i, line in enumerate(lines, 1) if line.strip()]
     rows = [(i, _split(line)) for i, line in told if not line.lstrip().startswith("#")]
     if any(_DATE.match(fields[0]) for _, fields in rows):
-        return _pcm(file, rows)
+        return _pcm(file, rows, seconds)
     return _perf(file, told, seconds)
 
 
-def _split(line: str) -> list[str]:
-    separator = ";" if ";" in line else "\t" if "\t" in line and "," not in line else ","
-    return [f.strip().strip('"') for f in line.split(separator)]
+def _split(line: str, separator: str | None = None) -> list[str]:
+    if separator is None:
+        separator = ";" if ";" in line else "\t" if "\t" in line and "," not in line else ","
+    return [f.strip().strip('"') for f in (line.lstrip() if separator == " " else line).split(separator)]
 
 
-def _name(field: str) -> tuple[str, str]:
-    """The event in a field, without PMU, modifiers and unit; and the unit of the event, such as ``uncore_imc_0``."""
-    text, unit = field.strip(), ""
+def _separator(told: list[tuple[int, str]]) -> str | None:
+    """The separator that `perf stat -x` was given, from the first line of a known event."""
+    for _, text in told:
+        if not text.lstrip().startswith(("#", "{")) and (m := _FIELDS.search(text)) and _wanted(m["event"]):
+            return m["sep"]
+    return None
+
+
+def _name(field: str) -> tuple[str, str, str]:
+    """The event in a field, without PMU, modifiers and unit; the unit of the event, such as ``uncore_imc_0``; and
+    the privilege levels among the modifiers, which are empty where they do not limit the count."""
+    text, unit, mode = field.strip(), "", ""
     if m := re.fullmatch(r"(\S+)\s*\[(\w+)\]", text):
         text, unit = m[1], m[2]
     if m := re.fullmatch(r"(\w+)/(.*)/(\w*)", text):
         named = re.search(r"(?:^|,)name=([^,]+)", m[2])
-        text = named[1] if named else m[2]
+        text, mode = named[1] if named else m[2], m[3]
         unit = unit or (m[1] if re.search(r"_\d+$", m[1]) else "")
-    text = re.sub(r"(?<=[\w.]):[a-zA-Z]+$", "", text)
-    return text.lower(), unit
+    if m := re.fullmatch(r"(.*[\w.]):([a-zA-Z]+)", text):
+        text, mode = m[1], m[2]
+    levels = set(mode) & set("uk")
+    return text.lower(), unit, "" if levels == {"u", "k"} else "".join(levels)
 
 
 def _known(name: str) -> bool:
@@ -124,8 +155,7 @@ def _figure(text: str) -> float | None:
     if not marks:
         return float(digits)
     last = digits.rfind(marks[-1])
-    grouped = len(digits) - last == 4 and len(set(marks)) == 1 and re.fullmatch(r"\d{1,3}([.,]\d{3})+", digits)
-    if grouped:
+    if len(set(marks)) == 1 and re.fullmatch(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}", digits):
         return float(re.sub(r"[.,]", "", digits))
     if marks.count(marks[-1]) > 1:
         return None
@@ -148,25 +178,32 @@ def _number(file: str, line: int, event: str, text: str) -> float:
 
 def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Recording:
     machine: dict[str, float] = {}
-    recordings: list[list[_Row]] = [[]]
+    recordings: list[tuple[list[_Row], float]] = []
+    rows: list[_Row] = []
     strangers: list[str] = []
-    elapsed = 0.0
+    separator = _separator(told)
     for line, text in told:
         if text.lstrip().startswith("#"):
             if text.startswith("# started on"):
-                recordings.append([])
+                recordings.append((rows, 0.0))
+                rows = []
             if text.startswith("# machine:"):
                 machine = {k: float(v) for k, _, v in (p.partition("=") for p in text.split(":", 1)[1].split())}
             continue
         if m := _ELAPSED.match(text):
-            elapsed += _number(file, line, "seconds time elapsed", m[1])
+            recordings.append((rows, _number(file, line, "seconds time elapsed", m[1])))
+            rows = []
             continue
-        row = _row(file, line, text, strangers)
+        if rows and text.lstrip().startswith("{") and "}" not in text and line == told[-1][0]:
+            continue  # a recording that was ended while it wrote
+        row = _row(file, line, text, separator, strangers)
         if row is not None:
-            recordings[-1].append(row)
-    parts = [part for rows in recordings if rows for part in _apart(file, rows)]
+            rows.append(row)
+    parts = [(p, elapsed) for found, elapsed in [*recordings, (rows, 0.0)] if found for p in _apart(file, found)]
     if not parts:
-        found = next(filter(None, strangers), None)
+        if other := _other_tool([f.lower() for _, text in told[:9] for f in _split(text)]):
+            raise HostnetError(f"{file}: holds none of the events that are needed{other}.")
+        found = next((s for s in strangers if re.match(r"[A-Za-z_]", s)), None)
         near = nearest(found, [*BY_NAME, *VENDOR]) if found else ""
         hint = f"; {near}" if near.startswith("did you mean") else ""  # a list of all events would be no help
         raise HostnetError(
@@ -177,84 +214,134 @@ def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Reco
         raise HostnetError(
             f"{file}: holds {len(parts)} recordings, for which one --seconds {seconds:g} says too little."
         )
-    totals: dict[str, float] = {}
-    times: dict[str, float] = {}
-    lost: dict[str, str] = {}
-    rare: dict[str, float] = {}
-    cpus: dict[str, float] = {}
-    for rows in parts:
-        span = seconds or _duration(file, rows) or elapsed
-        if not span:
-            raise HostnetError(
-                f"{file}: says nothing about how long it was recorded; add the event duration_time or give --seconds."
-            )
+    sums = _Sums()
+    for part, elapsed in parts:
+        spans = _spans(file, part, seconds, elapsed, sums)
+        intervals: dict[float | None, list[_Row]] = {stamp: [] for stamp in spans}
+        for row in part:
+            if row.stamp in intervals and row.name != "duration_time":
+                intervals[row.stamp].append(row)
+        for stamp, rows in intervals.items():
+            sums.add(file, rows, spans[stamp])
+    return sums.recording(file, machine)
+
+
+class _Sums:
+    """Counts of each event over the intervals in which all of its units were counted."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, float] = {}
+        self.times: dict[str, float] = {}
+        self.lost: dict[str, str] = {}
+        self.rare: dict[str, float] = {}
+        self.cores: dict[str, float] = {}
+        self.sockets: set[str] = set()
+        self.notes: dict[str, None] = {}
+
+    def add(self, file: str, rows: list[_Row], span: float) -> None:
+        """Add the rows of one interval, which is ``span`` seconds long."""
         here: dict[str, float] = {}
-        for row in _merged(rows):
-            name = _name(row.event)[0]
-            if name == "duration_time":
-                continue
+        missing = set()
+        for row, weight in self._chosen(rows):
+            name = row.name
             if row.count in _MISSING:
                 hint = (
                     "record fewer events at once, or longer"
                     if row.count == "<not counted>"
                     else "this processor, or its kernel, has no such event"
                 )
-                lost[name] = f"line {row.line}: `{row.event}` was {row.count[1:-1]}; {hint}"
+                self.lost.setdefault(name, f"line {row.line}: `{row.event}` was {row.count[1:-1]}; {hint}")
+                missing.add(name)
                 continue
-            value = _lines(file, row)
+            value = _lines(file, row) * weight
             here[name] = here.get(name, 0.0) + value
             if row.share is not None and row.share < _RARE:
-                rare[name] = min(row.share, rare.get(name, 100.0))
-            if row.scope.upper().startswith("CPU") and name in ("lfb_occupancy", *_parts_of("lfb_occupancy")):
-                cpus[row.scope] = cpus.get(row.scope, 0.0) + value / span
+                self.rare[name] = min(row.share, self.rare.get(name, 100.0))
+            if _CORE.match(row.scope) and name in _LFB:
+                self.cores[row.scope] = self.cores.get(row.scope, 0.0) + value
+            if m := re.match(r"S\d+", row.scope):
+                self.sockets.add(m[0])
         for name, value in here.items():
-            totals[name] = totals.get(name, 0.0) + value
-            times[name] = times.get(name, 0.0) + span
-    rates = {name: totals[name] / times[name] for name in totals if name not in lost}
-    if not rates and lost:
-        raise HostnetError(f"{file}: {next(iter(lost.values()))}.")
-    found_rates, found_lost = _canonical(rates, lost)
-    notes = [
-        f"`{n}` was counted for {share:.3g} % of the time and scaled, so it is an estimate" for n, share in rare.items()
-    ]
-    busiest = max(cpus.values(), default=0.0)
-    busy = sum(v > 0.05 * busiest for v in cpus.values()) if busiest else None
-    return Recording(file, found_rates, found_lost, tuple(notes), machine, busy)
+            if name not in missing:
+                self.totals[name] = self.totals.get(name, 0.0) + value
+                self.times[name] = self.times.get(name, 0.0) + span
+
+    def _chosen(self, rows: list[_Row]) -> list[tuple[_Row, float]]:
+        """Rows of one interval with their weights: those of single units and privilege levels only where the file has no
+        sum, and the mean of a core's counts where the event was listed more than once."""
+        groups: dict[tuple[str, str], list[_Row]] = {}
+        for row in rows:
+            groups.setdefault((row.scope, row.name), []).append(row)
+        chosen = []
+        for (_, name), group in groups.items():
+            for part in ("box", "mode"):
+                whole = [r for r in group if not getattr(r, part)]
+                group = whole or group
+            again: dict[tuple[str, str], int] = {}
+            for row in group:
+                again[row.box, row.mode] = again.get((row.box, row.mode), 0) + 1
+            core = all(BY_NAME[event].pmu == "core" for event in _events_of(name))
+            for row in group:
+                n = again[row.box, row.mode]
+                if n > 1:
+                    how = "their mean is taken" if core else "they are added, as counts of several units"
+                    self.notes[f"`{name}` was counted {n} times at once; {how}"] = None
+                chosen.append((row, 1 / n if core else 1.0))
+        return chosen
+
+    def recording(self, file: str, machine: Mapping[str, float]) -> Recording:
+        """The rates, with what is to be said about them."""
+        rates = {name: total / self.times[name] for name, total in self.totals.items()}
+        lost = {name: why for name, why in self.lost.items() if name not in rates}
+        if not rates and lost:
+            raise HostnetError(f"{file}: {next(iter(lost.values()))}.")
+        found_rates, found_lost = _canonical(rates, lost)
+        notes = [
+            *(
+                f"`{n}` was counted for {share:.3g} % of the time and scaled, so it is an estimate"
+                for n, share in self.rare.items()
+            ),
+            *(f"{why}; other times count" for name, why in self.lost.items() if name in rates),
+            *self.notes,
+        ]
+        busiest = max(self.cores.values(), default=0.0)
+        busy = sum(v > 0.05 * busiest for v in self.cores.values()) if busiest else None
+        return Recording(file, found_rates, found_lost, tuple(notes), machine, busy, max(len(self.sockets), 1))
 
 
-def _row(file: str, line: int, text: str, strangers: list[str]) -> _Row | None:
+def _row(file: str, line: int, text: str, separator: str | None, strangers: list[str]) -> _Row | None:
     """The count in a line of `perf stat`; None for a line of another event, whose name goes to ``strangers``."""
     if text.lstrip().startswith("{"):
         return _of_json(file, line, text, strangers)
-    fields = _split(text)
+    fields = _split(text, separator)
     if len(fields) < 3:
-        return _of_people(text)
+        return _of_people(line, text)
     at = next((i for i, f in enumerate(fields) if i >= 2 and _wanted(f)), None)
     if at is None:
-        if (row := _of_people(text)) is not None:
+        if (row := _of_people(line, text)) is not None:
             return row
         strangers += fields[2:3]
         return None
-    # [seconds,][scope,[units,]]count,unit of the count,event,run time,share of the time
-    before = fields[: at - 2]
+    # [seconds,][scope,[units,]]count,unit of the count,event,[control group,][deviation,]run time,share of the time
+    before, after = fields[: at - 2], fields[at + 1 :]
     row = _Row(line, fields[at], fields[at - 2], fields[at - 1])
-    if before and before[0] == "summary":
-        row.scope = "summary"
-        before = before[1:]
-    elif before and re.fullmatch(r"\d+[.,]\d+", before[0]):
+    if before and re.fullmatch(r"\d+[.,]\d+", before[0]):
         row.stamp = float(before[0].replace(",", "."))
         before = before[1:]
-        if before and before[0] == "summary":
-            row.scope, row.stamp, before = "summary", None, before[1:]
+    if before and before[0] == "summary":  # of the intervals above this line
+        row.stamp, before = None, before[1:]
     if before and _SCOPE.match(before[0]):
-        row.scope = f"{row.scope} {before[0]}".strip()
+        row.scope = before[0]
         before = before[2:] if len(before) > 1 and before[1].isdigit() else before[1:]
     if before:
         raise HostnetError(
             f"{file}: line {line}: `{','.join(fields[: at + 1])}` has more fields than perf writes; where the locale's decimal "
             "mark is a comma, record with LC_ALL=C, or with -x ';'."
         )
-    if len(fields) > at + 2 and (share := _figure(fields[at + 2])) is not None and share <= 100:
+    if after and re.match(r"[^\d\s<]", after[0]):
+        row.scope = f"{row.scope} {after[0]}".strip()
+    ran = next((i for i, f in enumerate(after[:3]) if f.isdigit()), len(after))
+    if ran + 1 < len(after) and (share := _figure(after[ran + 1])) is not None and share <= 100:
         row.share = share
     return row
 
@@ -265,56 +352,59 @@ def _wanted(field: str) -> bool:
 
 
 def _of_json(file: str, line: int, text: str, strangers: list[str]) -> _Row | None:
+    text = text.strip().rstrip(",")
     try:
-        found = json.loads(text.strip().rstrip(","))
+        try:
+            found = json.loads(text)
+        except ValueError:  # a locale's decimal comma, and printf's nan
+            text = re.sub(r"(:\s*-?\d+),(\d+\s*[,}])", r"\1.\2", text)
+            found = json.loads(re.sub(r":\s*-?(?:nan|inf)\b", ": null", text))
     except ValueError:
         raise HostnetError(f"{file}: line {line}: is not JSON as `perf stat -j` writes it.") from None
     event = str(found.get("event", ""))
     if not _wanted(event):
         strangers += [event]
         return None
-    scope = next((f"{k}{found[k]}" for k in ("cpu", "core", "die", "socket", "node") if k in found), "")
-    scope = f"CPU{found['cpu']}" if "cpu" in found else scope
-    stamp, share = found.get("interval"), found.get("pcnt-running")
+    scopes = ("core", "cache", "cluster", "die", "socket", "node", "thread", "cgroup")
+    scope = " ".join(str(found[k]) for k in scopes if found.get(k))
+    scope = f"CPU{found['cpu']} {scope}".strip() if "cpu" in found else scope
+    count, stamp, share = found.get("counter-value", ""), found.get("interval"), found.get("pcnt-running")
     return _Row(
         line,
         event,
-        str(found.get("counter-value", "")),
+        count if isinstance(count, str) else f"{count:.6f}",
         str(found.get("unit") or ""),
-        None if stamp is None else _number(file, line, "interval", str(stamp)),
+        None if stamp is None else float(stamp),
         scope,
         None if share is None else float(share),
     )
 
 
-def _of_people(text: str) -> _Row | None:
+def _of_people(line: int, text: str) -> _Row | None:
     m = _PLAIN.match(text)
     if m is None or not _wanted(m["event"]):
         return None
     stamp = float(m["stamp"].strip().replace(",", ".")) if m["stamp"] else None
-    scope = (m["scope"] or "").split()[0] if m["scope"] else ""
+    scope = " ".join([*(m["scope"] or "").split()[:1], *([m["group"]] if m["group"] else [])])
     share = _figure(m["share"]) if m["share"] else None
-    return _Row(0, m["event"], m["count"].strip(), m["unit"] or "", stamp, scope, share)
+    return _Row(line, m["event"], m["count"].strip(), m["unit"] or "", stamp, scope, share)
 
 
 def _apart(file: str, rows: list[_Row]) -> list[list[_Row]]:
     """The recordings that `perf stat --append` put into one file: time stamps that begin again, or a second duration.
     Raises HostnetError where a duration lies between the events of two recordings."""
-    summary = [r for r in rows if r.scope.startswith("summary")]
-    stamps = [r.stamp for r in rows if r.stamp is not None]
-    if summary:  # the sum of the intervals above this line
-        last = f"{max(stamps, default=0.0) * 1e9:.0f}"
-        return [summary if _timed(summary) or not stamps else [*summary, _Row(0, "duration_time", last, "ns")]]
-    if stamps:
+    intervals = [r for r in rows if r.stamp is not None]
+    if intervals:  # what has no time stamp is the sum of the intervals, which `perf stat --summary` adds
         parts: list[list[_Row]] = [[]]
         latest = 0.0
-        for row in rows:
-            if row.stamp is not None and row.stamp < latest:
+        for row in intervals:
+            stamp = row.stamp or 0.0
+            if stamp < latest:
                 parts.append([])
-            latest = row.stamp if row.stamp is not None else latest
+            latest = stamp
             parts[-1].append(row)
         return parts
-    durations = [(r.scope, i) for i, r in enumerate(rows) if _name(r.event)[0] == "duration_time"]
+    durations = [(r.scope, i) for i, r in enumerate(rows) if r.name == "duration_time"]
     if len({scope for scope, _ in durations}) == len(durations):
         return [rows] if rows else []
     first, last_one = durations[0][1] == 0, durations[-1][1] == len(rows) - 1
@@ -326,7 +416,7 @@ def _apart(file: str, rows: list[_Row]) -> list[list[_Row]]:
     found: list[list[_Row]] = [[]]
     seen: set[str] = set()
     for row in ordered:
-        if _name(row.event)[0] == "duration_time":
+        if row.name == "duration_time":
             if row.scope in seen:
                 found.append([])
                 seen = set()
@@ -335,29 +425,44 @@ def _apart(file: str, rows: list[_Row]) -> list[list[_Row]]:
     return found
 
 
-def _timed(rows: list[_Row]) -> bool:
-    return any(_name(r.event)[0] == "duration_time" for r in rows)
-
-
-def _duration(file: str, rows: list[_Row]) -> float:
-    """Recorded duration in seconds: for intervals, the sum of the longest times of any scope; otherwise the last time
-    stamp."""
+def _spans(
+    file: str, rows: list[_Row], seconds: float | None, elapsed: float, sums: _Sums
+) -> dict[float | None, float]:
+    """Seconds that each interval lasted, by its time stamp, or the whole recording under None. Intervals at the ends
+    of which a cut file lacks rows are left out. Raises HostnetError where the file does not tell."""
     longest: dict[float | None, float] = {}
     for row in rows:
-        if _name(row.event)[0] == "duration_time" and row.count not in _MISSING:
+        if row.name == "duration_time" and row.count not in _MISSING:
             if row.unit not in _NS:
                 raise HostnetError(
                     f"{file}: line {row.line}: duration_time has the unit {row.unit!r}, which is no time."
                 )
-            ns = _number(file, row.line, "duration_time", row.count) * _NS[row.unit]
-            longest[row.stamp] = max(longest.get(row.stamp, 0.0), ns)
-    return sum(longest.values()) / 1e9 or max((r.stamp for r in rows if r.stamp is not None), default=0.0)
-
-
-def _merged(rows: list[_Row]) -> list[_Row]:
-    """Rows without those of single units, where the file also contains the sum over units."""
-    whole = {(r.stamp, r.scope, _name(r.event)[0]) for r in rows if not _name(r.event)[1]}
-    return [r for r in rows if not _name(r.event)[1] or (r.stamp, r.scope, _name(r.event)[0]) not in whole]
+            s = _number(file, row.line, "duration_time", row.count) * _NS[row.unit] / 1e9
+            longest[row.stamp] = max(longest.get(row.stamp, 0.0), s)
+    held: dict[float | None, int] = {}
+    for row in rows:
+        held[row.stamp] = held.get(row.stamp, 0) + 1
+    stamps = [s for s in held if s is not None]
+    if not stamps:
+        whole = seconds or longest.get(None) or elapsed
+        if not whole:
+            raise HostnetError(
+                f"{file}: says nothing about how long it was recorded; add the event duration_time or give --seconds."
+            )
+        return {None: whole}
+    lengths = [b - a for a, b in zip([0.0, *stamps], stamps)]
+    between = sorted(lengths[1:-1])
+    if between and lengths[0] > 1.5 * between[-1] and stamps[0] not in longest:
+        lengths[0] = between[len(between) // 2]
+        sums.notes[f"the first interval ends at {stamps[0]:.9g} s; it is taken to be as long as the others"] = None
+    spans: dict[float | None, float] = {s: longest.get(s, length) for s, length in zip(stamps, lengths)}
+    if seconds:
+        spans = {s: length * seconds / sum(spans.values()) for s, length in spans.items()}
+    for end, beside in ((stamps[-1], stamps[-2:][0]), (stamps[0], stamps[:2][-1])):
+        if held[end] < held[beside] and len(spans) > 1:
+            del spans[end]
+            sums.notes[f"the interval at {end:.9g} s lacks rows and is left out"] = None
+    return spans
 
 
 def _lines(file: str, row: _Row) -> float:
@@ -365,7 +470,7 @@ def _lines(file: str, row: _Row) -> float:
     value = _number(file, row.line, row.event, row.count)
     if not row.unit:
         return value
-    if row.unit in _BYTES and _name(row.event)[0] in _OF_LINES:
+    if row.unit in _BYTES and row.name in _OF_LINES:
         return value * _BYTES[row.unit] / 64
     raise HostnetError(
         f"{file}: line {row.line}: `{row.event}` has the unit {row.unit!r}, in which it cannot be read; record the bare event, "
@@ -377,7 +482,34 @@ def _parts_of(event: str) -> list[str]:
     return [n for n, names in VENDOR.items() if event in names] + list(BY_NAME[event].aliases)
 
 
+def _events_of(name: str) -> tuple[str, ...]:
+    return VENDOR.get(name) or (BY_NAME[name].name,)
+
+
 _OF_LINES = {"cas_read", "cas_write", *_parts_of("cas_read"), *_parts_of("cas_write")}
+_LFB = {"lfb_occupancy", *_parts_of("lfb_occupancy")}
+
+
+_PAIRS = {
+    f"{stem}_{a}": f"{stem}_{b}"
+    for stem in ("drd", "wbmtoi", "itom", "rdcur")
+    for a, b in (("occupancy", "inserts"), ("inserts", "occupancy"))
+}
+
+
+def _kind(parts: list[str]) -> str:
+    """What a CHA's event counts: `ia_drd` of ``unc_cha_tor_inserts.ia_drd``."""
+    return parts[0].rpartition(".")[2]
+
+
+def _kinds(event: str, rates: Mapping[str, float]) -> dict[str, str]:
+    """The recorded alternatives of a CHA's event, by what they count."""
+    return {_kind(parts): parts[0] for parts in SUMS.get(event, []) if parts[0] in rates}
+
+
+def _marks(parts: list[str]) -> set[str]:
+    """Events that only the processor has whose list has a part that no other has."""
+    return {n for p in parts for n in OWN.get(p, ())}
 
 
 def _canonical(rates: Mapping[str, float], lost: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
@@ -388,16 +520,27 @@ def _canonical(rates: Mapping[str, float], lost: Mapping[str, str]) -> tuple[dic
     for name, value in rates.items():
         if name in BY_NAME and name not in VENDOR:
             found[BY_NAME[name].name] = value
+    named = {*rates, *lost}
     for event, alternatives in SUMS.items():
-        for parts in sorted(alternatives, key=len, reverse=True):
-            if all(p in rates for p in parts) and event not in found:
-                found[event] = sum(rates[p] for p in parts)
-            elif any(p in rates for p in parts) and len(parts) > 1:
-                absent = next(p for p in parts if p not in rates)
+        complete = [parts for parts in alternatives if all(p in rates for p in parts)]
+        for parts in alternatives:
+            absent = next((p for p in parts if p not in rates), None)
+            if len(parts) > 1 and absent is not None and any(p in named for p in parts):
                 gone.setdefault(
                     event,
                     lost.get(absent) or f"`{event}` is the sum of {len(parts)} events, of which `{absent}` is missing",
                 )
+                if named & _marks(parts):  # of this processor, a part is not the whole
+                    complete = [c for c in complete if not set(c) < set(parts)]
+        # A latency is an occupancy by inserts of the same requests.
+        kinds = _kinds(_PAIRS.get(event, ""), rates)
+        if kinds and any(_kind(c) for c in complete):
+            fitting = [c for c in complete if _kind(c) in kinds]
+            if not fitting:
+                gone[event] = f"`{complete[0][0]}` and `{next(iter(kinds.values()))}` count different requests"
+            complete = fitting
+        if complete and event not in found:
+            found[event] = sum(rates[p] for p in max(reversed(complete), key=len))
     for name, why in lost.items():
         for event in [BY_NAME[name].name] if name in BY_NAME else VENDOR.get(name, ()):
             gone.setdefault(event, why)
@@ -412,57 +555,135 @@ def _canonical(rates: Mapping[str, float], lost: Mapping[str, str]) -> tuple[dic
 # ---- PCM ---------------------------------------------------------------------------------------------------------
 
 
-def _pcm(file: str, rows: list[tuple[int, list[str]]]) -> Recording:
+def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) -> Recording:
     head = [fields for _, fields in rows if not _DATE.match(fields[0])]
-    if any("mem read (mb/s)" in (f.lower() for f in fields) for fields in head):
-        return _pcm_memory(file, rows, head)
+    data = [(line, fields) for line, fields in rows if _DATE.match(fields[0])]
+    names = next((fields for fields in head if fields[0].lower() == "date"), [])
+    above = next((fields for fields in head if not fields[0] and len(fields) > 2), [])
+    sockets = {m[1] for f in (*above, *names) if (m := re.match(r"(?:SKT|Socket )_?(\d+)", f))}
+    lower = [f.lower() for f in names]
+    if any(f.endswith(_MEMORY[0][1]) for f in lower):
+        return _pcm_memory(file, data, lower, len(sockets))
+    if "read" in lower and "exec" in lower:
+        return _pcm_main(file, data, lower, seconds, len(sockets))
+    if lower[2:3] == ["ms"]:
+        data = _pcm_transposed(data, names)
     totals: dict[str, list[float]] = {}
     seen: set[tuple[str, str, str]] = set()
     twice: set[str] = set()
-    for line, fields in rows:
+    counted: dict[str, list[tuple[str, float, list[float]]]] = {}
+    for line, fields in data:
         name = _name(fields[2])[0] if len(fields) > 2 else ""
-        if not _known(name) or not _DATE.match(fields[0]):
+        if not _known(name):
             continue
         if len(fields) < 6:
             raise HostnetError(f"{file}: line {line}: `{fields[2]}` has no counts; record with pcm-raw -tr -csv.")
-        comma = not any("." in f for f in fields[3:])
-        values = [
-            _number(file, line, fields[2], f.replace(",", ".") if comma else f)
-            if not re.fullmatch(r"\d+\.\d+", f)
-            else float(f)
-            for f in (fields[3], *(f for f in fields[5:] if f and f.upper() not in ("N/A", "-")))
-        ]
-        ms, counts = values[0], values[1:]
-        key = (fields[0], fields[1], name)
+        values = [_pcm_number(file, line, fields[2], f) for f in (fields[3], *fields[5:])]
+        counts = [v for v in values[1:] if v is not None]
+        counted.setdefault(name, []).append((f"{fields[0]} {fields[1]}", values[0] or 0.0, counts))
+    notes = []
+    for name, found in counted.items():
+        units = max(len(counts) for *_, counts in found)
+        short = sum(len(counts) < units for *_, counts in found)
+        if short:
+            notes.append(f"`{name}` lacks counts of some units in {short} rows, which are left out")
         total = totals.setdefault(name, [0.0, 0.0])
-        total[0] += sum(counts)
-        if key in seen:
-            twice.add(name)  # another row for units of the same interval
-        else:
-            total[1] += ms / 1e3
-        seen.add(key)
+        for when, ms, counts in found:
+            if len(counts) < units:
+                continue
+            total[0] += sum(counts)
+            if (when, "", name) in seen:
+                twice.add(name)  # another row for units of the same interval
+            else:
+                total[1] += ms / 1e3
+            seen.add((when, "", name))
     if not totals:
         raise HostnetError(
-            f"{file}: holds none of the events that are needed; `hostnet explain --template pcm` records them."
+            f"{file}: holds none of the events that are needed{_other_tool(lower)}; `hostnet explain --template pcm` "
+            "records them."
         )
     for name, (_, span) in totals.items():
         if not span:
             raise HostnetError(f"{file}: `{name}` was recorded for 0 milliseconds.")
-    found, lost = _canonical({name: total / span for name, (total, span) in totals.items()}, {})
-    notes = tuple(f"`{n}` has several rows a time, which are added" for n in sorted(twice))
-    return Recording(file, found, lost, notes)
+    rates, lost = _canonical({name: total / span for name, (total, span) in totals.items()}, {})
+    notes += [f"`{n}` has several rows a time, which are added" for n in sorted(twice)]
+    return Recording(file, rates, lost, tuple(notes), sockets=max(len(sockets), 1))
 
 
-def _pcm_memory(file: str, rows: list[tuple[int, list[str]]], head: list[list[str]]) -> Recording:
+# Tools whose files hold no occupancies: name, a column that only they write, and what they count.
+_OTHERS = (
+    ("pcm-iio", "ib write", "bytes of each PCIe port and no occupancies"),
+    ("pcm-pcie", "itom", "requests of devices and no occupancies"),
+)
+_MEMORY = (("cas_read", "mem read (mb/s)"), ("cas_write", "mem write (mb/s)"))
+
+
+def _other_tool(names: list[str]) -> str:
+    """What a file of another tool of PCM counts, in words; its columns are ``names``."""
+    return next((f"; {tool} counts {what}" for tool, mark, what in _OTHERS if mark in names), "")
+
+
+def _pcm_number(file: str, line: int, event: str, text: str) -> float | None:
+    """A number in PCM's notation, which never groups digits; None where PCM has no count."""
+    if text.strip("- ").lower() in ("", "n/a", "nan", "inf"):
+        return None
+    return float(text.replace(",", ".")) if re.fullmatch(r"\d+[.,]\d+", text) else _number(file, line, event, text)
+
+
+def _pcm_transposed(data: list[tuple[int, list[str]]], names: list[str]) -> list[tuple[int, list[str]]]:
+    """Rows of pcm-raw without ``-tr``, one for all events, as rows of single events."""
+    columns: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        if i > 2 and _known(_name(name)[0]):
+            columns.setdefault(name, []).append(i)
+    return [
+        (line, [*f[:2], name, f[2], "", *(f[i] if i < len(f) else "" for i in at)])
+        for line, f in data
+        for name, at in columns.items()
+        if len(f) > 2
+    ]
+
+
+def _pcm_rows(
+    file: str, data: list[tuple[int, list[str]]], columns: list[list[int]], names: list[str]
+) -> tuple[list[tuple[str, list[float]]], list[str]]:
+    """The time of each row with its sum over each list of columns, and a note on rows that lack a number. Raises
+    HostnetError where none is complete."""
+    found = []
+    for line, f in data:
+        values = [[_pcm_number(file, line, names[i], f[i]) if i < len(f) else None for i in at] for at in columns]
+        if not any(v is None for group in values for v in group):
+            found.append((f[1], [sum(v for v in group if v is not None) for group in values]))
+    if not found:
+        raise HostnetError(
+            f"{file}: no row has a number in each of the columns {', '.join(names[at[0]] for at in columns)}."
+        )
+    short = len(data) - len(found)
+    return found, [f"{short} rows lack numbers and are left out"] if short else []
+
+
+def _pcm_memory(file: str, data: list[tuple[int, list[str]]], names: list[str], sockets: int) -> Recording:
     """The bandwidths that `pcm-memory -csv` writes, in lines, over all sockets."""
-    names = next([f.lower() for f in fields] for fields in head if "mem read (mb/s)" in (f.lower() for f in fields))
-    data = [(line, fields) for line, fields in rows if _DATE.match(fields[0])]
-    rates: dict[str, float] = {}
-    for event, column in (("cas_read", "mem read (mb/s)"), ("cas_write", "mem write (mb/s)")):
-        at = [i for i, n in enumerate(names) if n == column]
-        sums = [
-            sum(_number(file, line, column, f[i]) if "," in f[i] else float(f[i] or 0) for i in at if i < len(f))
-            for line, f in data
-        ]
-        rates[event] = sum(sums) / len(sums) * 1e6 / 64
-    return Recording(file, rates, {}, ("pcm-memory records bandwidth alone",))
+    columns = [[i for i, n in enumerate(names) if n.endswith(column)] for _, column in _MEMORY]
+    found, notes = _pcm_rows(file, data, columns, names)
+    rates = {event: sum(sums[k] for _, sums in found) / len(found) * 1e6 / 64 for k, (event, _) in enumerate(_MEMORY)}
+    return Recording(file, rates, {}, ("pcm-memory records bandwidth alone", *notes), sockets=max(sockets, 1))
+
+
+def _pcm_main(
+    file: str, data: list[tuple[int, list[str]]], names: list[str], seconds: float | None, sockets: int
+) -> Recording:
+    """The traffic that `pcm -csv` writes: GB in each interval, of the system in the first columns so called. Intervals
+    are those between the rows' times."""
+    found, notes = _pcm_rows(file, data, [[names.index("read")], [names.index("write")]], names)
+    if seconds is None:
+        clocks = [[float(p.replace(",", ".")) for p in time.split(":")] for time, _ in found]
+        at = [c[0] * 3600 + c[1] * 60 + c[2] for c in clocks]
+        seconds = sum((b - a) % 86400 for a, b in zip(at, at[1:]))
+        found = found[1:]  # nothing tells how long the first lasted
+    if not seconds:
+        raise HostnetError(f"{file}: has one row, and nothing tells how long it lasted; give --seconds.")
+    rates = {
+        event: sum(s[k] for _, s in found) * 1e9 / 64 / seconds for k, event in enumerate(("cas_read", "cas_write"))
+    }
+    return Recording(file, rates, {}, ("pcm records bandwidth alone", *notes), sockets=max(sockets, 1))

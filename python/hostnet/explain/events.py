@@ -183,8 +183,11 @@ EVENTS = (
 BY_NAME = {name: e for e in EVENTS for name in (e.name, *e.aliases)}
 
 
+_TOLD = tomllib.loads(Path(__file__).with_name("processors.toml").read_text(encoding="utf-8"))
+
+
 def _processors() -> dict[str, tuple[str, dict[str, list[str]]]]:
-    told = tomllib.loads(Path(__file__).with_name("processors.toml").read_text(encoding="utf-8"))
+    told = {key: p for key, p in _TOLD.items() if key != "also"}
     events = {key: p.get("events", {}) for key, p in told.items()}
     return {key: (p["name"], {**events.get(p.get("as", ""), {}), **events[key]}) for key, p in told.items()}
 
@@ -196,12 +199,27 @@ PROCESSORS = _processors()
 SUMS: dict[str, list[list[str]]] = {}
 #: The vendors' events, each with the event of ``EVENTS`` that it is a part of.
 VENDOR: dict[str, tuple[str, ...]] = {}
-for _processor in PROCESSORS.values():
-    for _event, _parts in _processor[1].items():
-        if _parts not in SUMS.setdefault(_event, []):
-            SUMS[_event].append(_parts)
-        for _part in _parts:
-            VENDOR[_part] = tuple(dict.fromkeys((*VENDOR.get(_part, ()), _event)))
+_ALTERNATIVES = [
+    *((event, parts) for processor in PROCESSORS.values() for event, parts in processor[1].items()),
+    *((event, parts) for event, alternatives in _TOLD["also"].items() for parts in alternatives),
+]
+for _event, _parts in _ALTERNATIVES:
+    if _parts not in SUMS.setdefault(_event, []):
+        SUMS[_event].append(_parts)
+    for _part in _parts:
+        VENDOR[_part] = tuple(dict.fromkeys((*VENDOR.get(_part, ()), _event)))
+
+
+def _own() -> dict[str, set[str]]:
+    shared = {*BY_NAME, *(n for alternatives in _TOLD["also"].values() for parts in alternatives for n in parts)}
+    names = {key: {n for parts in named.values() for n in parts} for key, (_, named) in PROCESSORS.items()}
+    others = {key: shared.union(*(found for k, found in names.items() if k != key)) for key in names}
+    own = {key: found - others[key] for key, found in names.items()}
+    return {n: found for found in own.values() for n in found}
+
+
+#: Events that only one processor's list has, each with all such events of that processor.
+OWN = _own()
 
 
 def template(tool: str, seconds: int = 10, processor: str = "skylake") -> str:

@@ -28,11 +28,20 @@ _PAPERS = ("c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns", "cha_
 _KNOWN = ("cores", "p2m_read_ns")
 
 
+#: What each socket of a server has.
+_OF_SOCKETS = ("channels", "cores", "iio_write_credits", "iio_read_credits")
+
+
 def machine(
-    changes: Iterable[str] = (), platform: str | None = None, recorded: Mapping[str, float] | None = None
+    changes: Iterable[str] = (),
+    platform: str | None = None,
+    recorded: Mapping[str, float] | None = None,
+    sockets: int = 1,
+    busy_cores: int | None = None,
 ) -> dict[str, float]:
     """Properties of the paper's machine, of
-    ``platform``, or of the machine that a recording describes, with ``changes`` such as ``channels=6``.
+    ``platform``, or of the machine that a recording describes, with ``changes`` such as ``channels=6``. The counts are
+    of ``sockets`` sockets, and of ``busy_cores`` cores where the recording tells.
 
     A key whose value is unknown is absent. Raises HostnetError for a key, a value or a platform that is invalid.
     """
@@ -42,13 +51,19 @@ def machine(
     if platform is not None:
         from ..api import platform as described
 
-        values = {k: v for k, v in values.items() if k not in _PAPERS} | clocks(described(platform))
+        found = described(platform)
+        values = {k: v for k, v in values.items() if k not in _PAPERS} | clocks(found)
+        if sockets > 1:  # cores are given for all nodes, everything else for one
+            values["cores"] = float((found.get("nodes") or {}).get("cores") or found["core"]["count"])
     elif recorded:
         values = {k: v for k, v in values.items() if k not in _PAPERS}
         values |= {k: v for k, v in recorded.items() if k in known}
+    values |= {k: values[k] * sockets for k in _OF_SOCKETS if k in values}
+    if busy_cores is not None:
+        values["cores"] = float(busy_cores)
     for text in changes:
-        key, found, value = text.partition("=")
-        if not found:
+        key, equals, value = text.partition("=")
+        if not equals:
             raise HostnetError(f"--set {text}: expected KEY=VALUE, such as channels=6.")
         if key not in known:
             raise HostnetError(f"--set {text}: the machine has no {key!r}; {nearest(key, known)}")

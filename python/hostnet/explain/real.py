@@ -20,10 +20,12 @@ _READ_CONSTANTS = ("channels", "dclk_ghz", "c2m_read_ns", "c2m_write_ns", "p2m_w
 
 def explain(r: Recording, m: dict[str, float]) -> Explanation:
     """Explain the recording ``r`` of the machine ``m``. Raises HostnetError when the recording allows no conclusion."""
-    if r.busy_cores is not None:
-        m = {"cores": float(r.busy_cores), **m}
     counters = _read_formula(r, m)
     ex = Explanation(r.file, [], [], _facts(r, m), notes=list(r.notes))
+    if r.sockets > 1:
+        ex.notes.append(
+            f"counts of {r.sockets} sockets are added, and so are their channels, cores and credits of the IIO"
+        )
     if counters is None:
         ex.missing.append(f"the formula of reads ({_lacking(r, m, _READ, _READ_CONSTANTS)})")
     _cores(ex, r, m, counters)
