@@ -514,8 +514,8 @@ class EthernetPeripheralSpec(Section):
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
     pool: str
-    """Size of the memory for each core's received frames; its pages are reused after that many bytes. The default
-    is 24 MiB."""
+    """Size of the memory for each core's received frames; its pages are reused after that many bytes, so that a
+    larger one changes nothing for fewer bytes. The default is 24 MiB."""
     propagation: str
     """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
@@ -570,8 +570,8 @@ class EthernetSpec(Section):
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
     pool: str
-    """Size of the memory for each core's received frames; its pages are reused after that many bytes. The default
-    is 24 MiB."""
+    """Size of the memory for each core's received frames; its pages are reused after that many bytes, so that a
+    larger one changes nothing for fewer bytes. The default is 24 MiB."""
     propagation: str
     """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
@@ -690,7 +690,8 @@ class IatSpec(Section):
     min_ways: int
     """Smallest number of LLC ways that the NIC keeps, which matters once the loop has shrunk so far."""
     shrink_below: float
-    """Write misses per line written below which the NIC loses one way, down to `min_ways`."""
+    """Write misses per line written below which the NIC loses one way, down to `min_ways`. Changes nothing while
+    the misses stay above it."""
 
 
 class IdioQuirks(Section):

@@ -5,6 +5,7 @@ use super::role_layout::RoleLayout;
 use crate::app::{App, AppBuildContext};
 use crate::config::check;
 use crate::config::scenario::ArrivalsSpec;
+use crate::device::nic::BUFFERS;
 use crate::kernel::{Int, TenantId};
 use crate::memory::LINE;
 
@@ -36,6 +37,14 @@ impl RoleLayout for Applications {
         }
         let (largest, of) = (largest, "capture").max((recorded, "recording"));
         if let Some(ring) = s.ring_of(t).filter(|r| largest > r.rings.buffer_size.0) {
+            if largest > BUFFERS.1 {
+                return Err(format!(
+                    "the {of} of tenant[{}] has a message of {largest} bytes, and a receive buffer has {} at most; capture \
+                     with the NIC's segmentation and receive offloads off (`ethtool -K`)",
+                    t.index(),
+                    BUFFERS.1
+                ));
+            }
             let room = s.frame_room(&ring);
             return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
         }

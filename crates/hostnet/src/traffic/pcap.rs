@@ -2,7 +2,7 @@
 
 use super::frame::{self, FlowPorts, NoDatagram};
 use super::memcached::{self, MemcachedRequest, ReplyState};
-use super::records::{self, Damage, Record, LONGEST_PACKET};
+use super::records::{self, Damage, Record, LONGEST_PACKET, LONGEST_RECORD};
 use crate::kernel::units::Bandwidth;
 use crate::kernel::{rng, Int, Time};
 use serde_json::{json, Value};
@@ -311,6 +311,19 @@ impl fmt::Display for CaptureError {
             }
             Fault::Damaged(Damage::Compressed(program)) => {
                 write!(f, "is compressed with {program}; decompress it first")
+            }
+            Fault::Damaged(Damage::ModifiedBigEndian) => write!(
+                f,
+                "is a modified pcap (magic number a1b2cd34) in big-endian byte order, which is not read; convert it with \
+                 `editcap -F pcap`"
+            ),
+            Fault::Damaged(Damage::Old { packet, byte, version: (major, minor) }) => write!(
+                f,
+                "is a pcap of version {major}.{minor}, whose record of packet {packet} at byte {byte} is none of version 2.4; \
+                 convert it with `editcap -F pcap`"
+            ),
+            Fault::Damaged(Damage::LongBlock { byte, length }) => {
+                write!(f, "has a block of {length} B at byte {byte}, and {LONGEST_RECORD} B are the most")
             }
             Fault::Damaged(Damage::Oversized { packet, byte, length }) => write!(
                 f,

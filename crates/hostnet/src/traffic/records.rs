@@ -4,7 +4,7 @@ use crate::kernel::Int;
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, UnknownBlock};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{create_reader, Linktype, PcapBlockOwned, PcapError};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 
 /// One captured packet.
 pub struct Record<'a> {
@@ -28,6 +28,12 @@ pub enum Damage {
     NotACapture,
     /// The file begins like one that this program has compressed.
     Compressed(&'static str),
+    /// The file begins like a modified pcap of Kuznetzov in big-endian byte order, whose records have fields of their own.
+    ModifiedBigEndian,
+    /// A record of a pcap older than version 2.4 contradicts that version: older programs wrote lengths in another order.
+    Old { packet: u64, byte: u64, version: (u16, u16) },
+    /// The block that begins at `byte` has `length` bytes, more than are read at once.
+    LongBlock { byte: u64, length: u64 },
     /// The file ends inside the record that begins at `byte`, before or in packet `packet`.
     Truncated { packet: u64, byte: u64 },
     /// The record that begins at `byte` contradicts the format.
@@ -41,7 +47,11 @@ pub enum Damage {
 /// Maximum bytes of a packet: the largest snap length of tcpdump and Wireshark. Longer packets are treated as damage.
 pub const LONGEST_PACKET: usize = 1 << 18;
 /// Maximum bytes of a block; longer blocks are treated as damage.
-const LONGEST_RECORD: usize = 16 << 20;
+pub const LONGEST_RECORD: usize = 16 << 20;
+/// Bytes of a file that are read at first; the header of a section must lie within.
+const FIRST_READ: usize = 1 << 20;
+/// First bytes of a modified pcap in big-endian byte order.
+const MODIFIED_BIG_ENDIAN: [u8; 4] = [0xa1, 0xb2, 0xcd, 0x34];
 
 /// First bytes of files that capture tools write compressed (RFC 1952, RFC 8878, the formats of lz4 and xz), with the
 /// program that compressed them.
@@ -153,10 +163,19 @@ pub fn read<E: From<Damage>>(
     lenient: bool,
     each: impl FnMut(u64, Record) -> Result<(), E>,
 ) -> Result<(u64, Option<Damage>), E> {
-    let mut packets = 0;
-    match walk(source, &mut packets, each) {
+    use Damage::{Compressed, Malformed, ModifiedBigEndian, NotACapture, Old, Oversized, Truncated, Unreadable};
+    let (mut packets, mut version) = (0, (2, 4));
+    let walked = walk(source, &mut packets, &mut version, each).map_err(|stop| match stop {
+        Stop::Damaged(Malformed { packet, byte } | Oversized { packet, byte, .. } | Truncated { packet, byte })
+            if version < (2, 4) =>
+        {
+            Stop::Damaged(Old { packet, byte, version })
+        }
+        other => other,
+    });
+    match walked {
         Ok(()) => Ok((packets, None)),
-        Err(Stop::Damaged(d @ (Damage::Unreadable(_) | Damage::NotACapture | Damage::Compressed(_)))) => Err(d.into()),
+        Err(Stop::Damaged(d @ (Unreadable(_) | NotACapture | Compressed(_) | ModifiedBigEndian))) => Err(d.into()),
         Err(Stop::Damaged(d)) if lenient => Ok((packets, Some(d))),
         Err(Stop::Damaged(d)) => Err(d.into()),
         Err(Stop::Refused(e)) => Err(e),
@@ -178,18 +197,24 @@ impl<E> From<Damage> for Stop<E> {
 fn walk<E>(
     source: impl Read + Send,
     packets: &mut u64,
+    version: &mut (u16, u16),
     mut each: impl FnMut(u64, Record) -> Result<(), E>,
 ) -> Result<(), Stop<E>> {
     let mut source = BufReader::with_capacity(1 << 16, source);
-    let start = source.fill_buf().map_err(|e| Damage::Unreadable(e.to_string()))?;
+    let mut start = Vec::new();
+    let first = (&mut source).take(FIRST_READ.to_u64()).read_to_end(&mut start);
+    first.map_err(|e| Damage::Unreadable(e.to_string()))?;
+    if start.starts_with(&MODIFIED_BIG_ENDIAN) {
+        return Err(Damage::ModifiedBigEndian.into());
+    }
     if let Some((_, program)) = COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Err(Damage::Compressed(program).into());
     }
-    let mut reader = create_reader(1 << 16, source).map_err(|e| match e {
+    let mut reader = create_reader(FIRST_READ, Cursor::new(start).chain(source)).map_err(|e| match e {
         PcapError::ReadError => Damage::Unreadable("reading failed".into()),
         _ => Damage::NotACapture,
     })?;
-    let mut capacity = 1 << 16;
+    let mut capacity = FIRST_READ;
     let mut interfaces = Vec::new();
     let mut big_endian = false;
     // Offset of the captured length in a record's header.
@@ -221,11 +246,15 @@ fn walk<E>(
                 let block = number::<4>(header, LENGTH_OF_BLOCK, big_endian).filter(|_| length_at == LENGTH_IN_BLOCK);
                 return Err(if length > LONGEST_PACKET.to_u64() {
                     Damage::Oversized { packet, byte, length }.into()
-                } else if block.is_some_and(|block| block <= header.len().to_u64()) {
+                } else if block.is_some_and(|block| block % 4 > 0 || block <= header.len().to_u64()) {
                     Damage::Malformed { packet, byte }.into()
                 } else {
                     Damage::Truncated { packet, byte }.into()
                 });
+            }
+            Err(PcapError::BufferTooSmall) if length_at == LENGTH_IN_BLOCK => {
+                let length = number::<4>(reader.data(), LENGTH_OF_BLOCK, big_endian).unwrap_or(0);
+                return Err(Damage::LongBlock { byte, length }.into());
             }
             Err(_) => return Err(Damage::Malformed { packet, byte }.into()),
         };
@@ -243,9 +272,14 @@ fn walk<E>(
         match block {
             PcapBlockOwned::LegacyHeader(h) => {
                 (big_endian, length_at) = (h.is_bigendian(), LENGTH_IN_RECORD);
+                *version = (h.version_major, h.version_minor);
                 interfaces.push(CaptureInterface::legacy(&h));
             }
             PcapBlockOwned::Legacy(p) => {
+                // Programs that wrote these versions put the length on the wire first, and it is the larger one.
+                if *version < (2, 4) && p.caplen > p.origlen {
+                    return Err(Damage::Malformed { packet, byte }.into());
+                }
                 let on = interface(0)?;
                 let per_second = 10u64.pow(u32::from(on.resolution));
                 let ticks = u64::from(p.ts_sec) * per_second + u64::from(p.ts_usec);

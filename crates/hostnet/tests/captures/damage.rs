@@ -53,6 +53,37 @@ fn each_kind_of_damage_has_its_sentence() {
     beyond[144 + 20] = 200;
     assert_eq!(sentence(&beyond), "capture x.pcap is damaged at byte 144, at or before packet 2");
     assert_eq!(sentence(&beyond[..144 + 92]), "capture x.pcap is damaged at byte 144, at or before packet 2");
+    // A block whose length is no multiple of four is none, however long the file is (pcapng draft, section 3.1).
+    let mut odd = ng.clone();
+    odd[144 + 4] = 155;
+    assert_eq!(sentence(&odd), "capture x.pcap is damaged at byte 144, at or before packet 2");
+    // A section header with 100 KiB of comments, and a block of 17 MiB.
+    let block = |kind: u32, body: usize| {
+        let length = (12 + body as u32).to_le_bytes();
+        [&kind.to_le_bytes(), &length, &vec![0; body][..], &length].concat()
+    };
+    let comment = [&1u16.to_le_bytes(), &50_000u16.to_le_bytes(), &vec![b'x'; 50_000][..]].concat();
+    let length = (28 + 2 * comment.len() as u32).to_le_bytes();
+    let long = [&ng[..4], &length, &ng[8..24], &comment, &comment, &length, &ng[28..]].concat();
+    assert_eq!(loaded(&long).counts.records, 3);
+    assert_eq!(
+        sentence(&[&ng[..52], &block(0x7777, 17 << 20), &ng[52..]].concat()),
+        format!("capture x.pcap has a block of {} B at byte 52, and {} B are the most", 12 + (17 << 20), 16 << 20)
+    );
+    // Before version 2.3, the length on the wire came before the captured one (libpcap, sf-pcap.c).
+    let mut old = good.clone();
+    old[6] = 2;
+    for record in (24..old.len()).step_by(73) {
+        old[record + 12] = old[record + 8];
+        old[record + 8] = 200;
+    }
+    assert_eq!(
+        sentence(&old),
+        "capture x.pcap is a pcap of version 2.2, whose record of packet 1 at byte 24 is none of version 2.4; convert it with \
+         `editcap -F pcap`"
+    );
+    let modified = [&[0xa1, 0xb2, 0xcd, 0x34], &good[4..]].concat();
+    assert!(sentence(&modified).contains("is a modified pcap (magic number a1b2cd34) in big-endian byte order"));
     let mut just = frames();
     just[2].ticks = (12 * 24 + 1) * 3600 * 1_000_000;
     assert!(sentence(&pcap(false, false, 1, &just)).contains("lies 13 days behind the first"));

@@ -32,7 +32,7 @@ pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{RingLayout, RingMemory, RingsQuirks, RingsSpec, Throttle, WriteBack, DATA_ROOM};
+pub use rings::{RingLayout, RingMemory, RingsQuirks, RingsSpec, Throttle, WriteBack, BUFFERS, DATA_ROOM};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::device::DevicePosts;

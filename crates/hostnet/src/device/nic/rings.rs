@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const DATA_ROOM: u64 = 2048;
 
 /// Sizes that the buffer of one descriptor may have: the largest is that of Intel's NICs (82599 datasheet, SRRCTL.BSIZEPACKET).
-const BUFFERS: (u64, u64) = (1 << 10, 16 << 10);
+pub const BUFFERS: (u64, u64) = (1 << 10, 16 << 10);
 /// Largest number of packets whose DMA may be in flight.
 pub(super) const MOST_IN_FLIGHT: u32 = 4096;
 /// Divisor of the size of a buffer. An mbuf of such a size takes an odd number of lines, which spreads mbufs over channels.
