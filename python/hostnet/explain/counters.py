@@ -498,7 +498,7 @@ _PAIRS = {
 
 
 def _kind(parts: list[str]) -> str:
-    """What a CHA's event counts: `ia_drd` of ``unc_cha_tor_inserts.ia_drd``."""
+    """The kind of request that a CHA's event counts: `ia_drd` of ``unc_cha_tor_inserts.ia_drd``."""
     return parts[0].rpartition(".")[2]
 
 
@@ -619,7 +619,7 @@ _MEMORY = (("cas_read", "mem read (mb/s)"), ("cas_write", "mem write (mb/s)"))
 
 
 def _other_tool(names: list[str]) -> str:
-    """What a file of another tool of PCM counts, in words; its columns are ``names``."""
+    """Counts that a file of another tool of PCM holds, in words; its columns are ``names``."""
     return next((f"; {tool} counts {what}" for tool, mark, what in _OTHERS if mark in names), "")
 
 

@@ -140,7 +140,7 @@ FIG4 = (
     * STANDING
     * also({"placement.policy": "ddio", "tenant.0.app.zero_copy": True})
 )
-SEC5B = SYSTEM("sweeper") * axes.GUARD.at("tenant.0.app.guard")("none", "clwb", "dma") * DIRECTED
+SEC5B = axes.SYSTEM("sweeper") * axes.GUARD.at("tenant.0.app.guard")("none", "clwb", "dma") * DIRECTED
 
 # --- Key-value store ------------------------------------------------------------------------------------------------
 
