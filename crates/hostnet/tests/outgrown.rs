@@ -81,6 +81,31 @@ fn the_measured_nic_a_slower_one_and_a_value_of_ones_own_are_not_judged() {
     assert_eq!(said(&[own, ("link = \"200 Gbps\"", "link = \"400 Gbps\"")]), Vec::<String>::new());
 }
 
+/// The client's NIC has the wire of the host's and the port of the client's platform.
+#[test]
+fn the_nic_of_a_client_is_judged_like_that_of_the_host() {
+    let (nic, rest) = MEASURED.split_once("[[peripheral]]").expect("a NIC");
+    let (nic_table, _) = rest.split_once("[traffic]").expect("traffic");
+    let fitted = nic_table
+        .replace("peripheral.rings", "client.ethernet.rings")
+        .replace("kind = \"ethernet\"\nloopback = true\n", "");
+    let with = |link: &str| {
+        let fitted = fitted.replacen("link = \"200 Gbps\"", &format!("link = \"{link}\""), 1);
+        let host = nic.replace("{ kind = \"loopback\", bytes = \"64 B\" }", "{ kind = \"testpmd\" }");
+        scenario(&format!(
+            "{host}[[peripheral]]\nkind = \"ethernet\"\nlink = \"{link}\"\nlanes = 16\nrings = {{ receive_packets = 64 }}\n\
+             [client]\ncores = 1\napp = {{ kind = \"load_generator\" }}\n[client.ethernet]{fitted}\
+             [traffic]\narrivals = \"fixed\"\nrate = \"1 Mpps\"\npacket = \"64 B\"\n[run]\nload = \"fixed\"\n"
+        ))
+        .outgrown()
+    };
+    assert_eq!(with("200 Gbps"), Vec::<String>::new());
+    let said = with("400 Gbps");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("client.ethernet.rings.receive_packets = 20 was fitted to"), "{}", said[0]);
+    assert!(said[0].contains("and this NIC has \"400 Gbps\""), "{}", said[0]);
+}
+
 #[test]
 fn the_sentence_is_a_warning_of_the_result() {
     let faster = MEASURED.replacen("link = \"200 Gbps\"", "link = \"400 Gbps\"", 1);

@@ -349,11 +349,15 @@ impl Scenario {
         })
     }
 
-    /// Sentences about fitted values that the NICs have outgrown.
+    /// Sentences about fitted values that the NICs of the host, and of its client, have outgrown.
     pub fn outgrown(&self) -> Vec<String> {
-        let Some(pcie) = &self.platform.pcie else { return Vec::new() };
         let nics = self.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?)));
-        nics.filter_map(|(i, nic)| nic.outgrown(&format!("peripheral[{i}]"), pcie)).collect()
+        let own = nics.filter_map(|(i, nic)| nic.outgrown(&format!("peripheral[{i}]"), self.platform.pcie.as_ref()?));
+        let client = self.client.as_ref().and_then(|c| {
+            let pcie = c.platform.as_ref().unwrap_or(&self.platform).pcie.as_ref()?;
+            c.ethernet.as_ref()?.outgrown("client.ethernet", pcie)
+        });
+        own.chain(client).collect()
     }
 
     /// The Ethernet NIC of `tenant` with its port: the one that the tenant names, or the first one.
