@@ -209,6 +209,8 @@ def test_two_processes_do_not_share_a_directory(cli, tiny_file, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        # A shell without job control has programs in the background ignore it, and so do the programs that those start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         deadline = time.monotonic() + 120
