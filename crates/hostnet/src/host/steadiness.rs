@@ -58,6 +58,21 @@ pub(super) fn level(samples: &[f64]) -> bool {
     (mean(first) - mean(second)).abs() <= ERRORS * (error(first) + error(second)).sqrt()
 }
 
+/// Whether the means of the last `n` values and of the `n` before are `near` each other, for one `n` of `spans`. A series that
+/// rises and falls around a level, as rings wrap around, agrees over longer spans only; one that grows differs the more.
+pub(super) fn agree<const N: usize>(
+    seen: &[[f64; N]],
+    spans: &[usize],
+    near: impl Fn([f64; N], [f64; N]) -> bool,
+) -> bool {
+    let mean = |of: &[[f64; N]]| std::array::from_fn(|i| of.iter().map(|v| v[i]).sum::<f64>() / of.len().to_f64());
+    spans.iter().any(|n| {
+        let Some(first) = seen.len().checked_sub(2 * n) else { return false };
+        let (before, after) = seen[first..].split_at(*n);
+        near(mean(before), mean(after))
+    })
+}
+
 impl Host {
     /// Begins the judgement of a window.
     pub(super) fn restart_trend(&mut self) {

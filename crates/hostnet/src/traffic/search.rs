@@ -1,6 +1,17 @@
 //! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve. These
 //! searches are independent of the simulator; the caller runs a point and reports the outcome.
 
+/// What a search learns from one rate.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Trial<M> {
+    /// Whether the condition held.
+    pub ok: bool,
+    /// Highest rate that would pass, as far as this trial tells; None where it tells nothing.
+    pub edge: Option<f64>,
+    /// Measurement of the caller.
+    pub measured: M,
+}
+
 /// One run of a search.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Evaluation<M> {
@@ -69,11 +80,19 @@ impl Bracket {
         }
     }
 
-    /// Next rate to try between or beyond the known rates; None where nothing is left to try.
-    fn next(&self, passed: Option<f64>, failed: Option<f64>) -> Option<f64> {
+    /// Next rate to try between or beyond the known rates; None where nothing is left to try. `edge` is where passing is
+    /// expected to end.
+    fn next(&self, passed: Option<f64>, failed: Option<f64>, edge: Option<f64>) -> Option<f64> {
         let (lo, hi) = (self.lo, self.hi);
         let near = |a: f64, b: f64| self.step.is_some_and(|s| b - a < 1.5 * s);
+        let inside = |rate: f64| passed.is_none_or(|p| rate > p) && failed.is_none_or(|f| rate < f);
+        let below = edge.map(|e| self.below(e)).filter(|r| failed.is_some() && inside(*r));
+        // The rate below the edge has passed, which the one above it is to confirm.
+        let above =
+            edge.zip(passed).filter(|(e, p)| self.below(*e) == *p).map(|(_, p)| self.above(p)).filter(|r| inside(*r));
         let rate = match (passed, failed) {
+            (Some(p), Some(f)) if f - p <= self.rel_tol * f && self.step.is_none() || near(p, f) => return None,
+            (_, Some(_)) if below.or(above).is_some() => below.or(above)?,
             (None, None) => self.snap(lo),
             (None, Some(f)) => {
                 let rate = f * (lo / hi).powi(2);
@@ -83,12 +102,20 @@ impl Bracket {
                 let rate = self.snap(if p < hi { hi } else { p * (hi / lo).powi(2) });
                 self.step.map_or(rate, |s| rate.max(self.snap(p + s)))
             }
-            (Some(p), Some(f)) if f - p <= self.rel_tol * f && self.step.is_none() || near(p, f) => return None,
             (Some(p), Some(f)) => self.step.map_or((p * f).sqrt(), |s| ((p + f) / (2.0 * s)).floor() * s),
         };
-        let new = passed.is_none_or(|p| rate > p) && failed.is_none_or(|f| rate < f);
         let least = self.step.map_or(0.0, |s| 0.5 * s);
-        (rate.is_normal() && rate > least && new).then_some(rate)
+        (rate.is_normal() && rate > least && inside(rate)).then_some(rate)
+    }
+
+    /// The last rate to try below `edge`.
+    fn below(&self, edge: f64) -> f64 {
+        self.step.map_or(edge * (1.0 - self.rel_tol / 2.0), |s| (edge / s).floor() * s)
+    }
+
+    /// The next rate after `passed`, with which the search ends if it fails.
+    fn above(&self, passed: f64) -> f64 {
+        self.step.map_or(passed * (1.0 + 0.9 * self.rel_tol), |s| passed + s)
     }
 }
 
@@ -96,27 +123,34 @@ impl Bracket {
 /// tolerance, or one step away.
 ///
 /// If `lo` fails, or `hi` passes, the search moves on by twice the width of the bracket until both ends are known, then
-/// bisects geometrically (on a grid: in its middle). Where passing is not monotone (noise near the edge) the answer
-/// still lies between a rate that passed and one that failed, and no failing run lies below it. The search is
-/// deterministic if `run` is.
+/// bisects geometrically (on a grid: in its middle). A trial that fails and tells where the edge is lets the search try the
+/// rates on both sides of the edge first; the search bisects again after an edge that was wrong, so that it takes at most
+/// twice as many trials as without. Where passing is not monotone (noise near the edge) the answer still lies between a rate
+/// that passed and one that failed, and no failing run lies below it. The search is deterministic if `run` is.
 ///
 /// # Errors
 /// Returns the first error of `run`, which ends the search.
 ///
 /// # Panics
 /// Unless 0 < lo < hi, both finite, and the tolerance is positive; specs reject that before.
-pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<(bool, M), E>) -> Result<Peak<M>, E> {
+pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<Trial<M>, E>) -> Result<Peak<M>, E> {
     assert!(0.0 < b.lo && b.lo < b.hi && b.hi.is_finite() && b.rel_tol > 0.0, "{b:?}");
     let mut evaluations = Vec::with_capacity(b.max_evals);
     let (mut passed, mut failed): (Option<f64>, Option<f64>) = (None, None);
+    let mut edge: Option<f64> = None;
     let mut left = Some(b.lo);
     while evaluations.len() < b.max_evals {
-        left = b.next(passed, failed);
+        left = b.next(passed, failed, edge);
         let Some(rate) = left else { break };
-        let (ok, measured) = run(rate)?;
+        let Trial { ok, edge: told, measured } = run(rate)?;
         evaluations.push(Evaluation { rate, ok, measured });
+        edge = match edge.map(|e| b.below(e) == rate) {
+            Some(true) if ok => edge,
+            Some(_) => None,
+            None => told.filter(|_| !ok),
+        };
         *if ok { &mut passed } else { &mut failed } = Some(rate);
-        left = b.next(passed, failed);
+        left = b.next(passed, failed, edge);
     }
     let end = match (passed, failed) {
         (Some(_), Some(_)) if left.is_none() => SearchEnd::Converged,
@@ -146,8 +180,12 @@ mod tests {
     use proptest::prelude::*;
     use std::convert::Infallible;
 
-    fn step(edge: f64) -> impl FnMut(f64) -> Result<(bool, ()), Infallible> {
-        move |rate| Ok((rate <= edge, ()))
+    fn trial(ok: bool) -> Trial<()> {
+        Trial { ok, edge: None, measured: () }
+    }
+
+    fn step(edge: f64) -> impl FnMut(f64) -> Result<Trial<()>, Infallible> {
+        move |rate| Ok(trial(rate <= edge))
     }
 
     fn within(lo: f64, hi: f64, rel_tol: f64, max_evals: usize) -> Bracket {
@@ -203,7 +241,7 @@ mod tests {
             if rate > 10.0 {
                 Err("interrupted")
             } else {
-                Ok((true, ()))
+                Ok(trial(true))
             }
         });
         assert_eq!((result.unwrap_err(), runs), ("interrupted", 2));
@@ -216,10 +254,10 @@ mod tests {
         fn noise_near_the_edge_moves_the_answer_no_further_than_the_noise(
             edge in 0.01f64..1000.0, coins in any::<u64>(), tol in 0.001f64..0.1,
         ) {
-            let noisy = |rate: f64| -> Result<(bool, ()), Infallible> {
+            let noisy = |rate: f64| -> Result<Trial<()>, Infallible> {
                 let clear = (rate / edge - 1.0).abs() > 0.05;
                 let coin = coins.rotate_left((rate.to_bits() % 61) as u32) & 1 == 1;
-                Ok((if clear { rate < edge } else { coin }, ()))
+                Ok(trial(if clear { rate < edge } else { coin }))
             };
             let found = peak(&within(1.0, 64.0, tol, 60), noisy).unwrap();
             let rate = found.rate.unwrap();
@@ -233,7 +271,7 @@ mod tests {
     /// Loss beyond 41.5 is the excess: 1.2 % at 42, where a threshold of 1 % first fails.
     #[test]
     fn on_a_grid_the_peak_is_the_last_multiple_before_the_first_that_fails() {
-        let loss = |rate: f64| Ok::<_, Infallible>(((rate - 41.5).max(0.0) / rate <= 0.01, ()));
+        let loss = |rate: f64| Ok::<_, Infallible>(trial((rate - 41.5).max(0.0) / rate <= 0.01));
         for (lo, hi) in [(1.0, 64.0), (30.0, 31.0), (41.6, 41.9), (70.0, 900.0), (0.1, 0.2)] {
             let found = peak(&Bracket { step: Some(1.0), ..within(lo, hi, 0.2, 40) }, loss).unwrap();
             assert_eq!(
@@ -246,6 +284,31 @@ mod tests {
             rates.sort_by(f64::total_cmp);
             rates.dedup();
             assert_eq!(rates.len(), found.evaluations.len(), "no rate is run twice");
+        }
+    }
+
+    /// A host that serves 41.5 of any larger number tells from the first rate that fails that 41 passes and 42 fails: two trials
+    /// bracket the edge, and two confirm it, on a grid or not. Where every trial tells the same wrong edge, the answer is the
+    /// same, and at most twice as many trials are run as without.
+    #[test]
+    fn an_edge_that_a_failing_trial_tells_is_tried_first() {
+        let told = |edge: f64| move |rate: f64| Ok::<_, Infallible>(Trial { edge: Some(edge), ..trial(rate <= 41.5) });
+        for (grid, tolerance) in [(Some(1.0), 0.2), (None, 0.02)] {
+            let b = Bracket { step: grid, ..within(30.0, 64.0, tolerance, 40) };
+            let plain = peak(&b, step(41.5)).unwrap();
+            let found = peak(&b, told(41.5)).unwrap();
+            assert_eq!((found.end, found.evaluations.len()), (SearchEnd::Converged, 4), "{found:?}");
+            assert!(plain.evaluations.len() > 6, "{plain:?}");
+            for wrong in [1.0, 33.0, 41.0, 44.9, 60.0, 1e3] {
+                let found = peak(&b, told(wrong)).unwrap();
+                let rate = found.rate.unwrap();
+                assert_eq!(found.end, SearchEnd::Converged);
+                assert!(
+                    rate <= 41.5 && rate * (1.0 + tolerance) >= 41.5 && grid.is_none_or(|_| rate == 41.0),
+                    "{found:?}"
+                );
+                assert!(found.evaluations.len() <= 2 * plain.evaluations.len(), "{wrong}: {found:?}");
+            }
         }
     }
 
