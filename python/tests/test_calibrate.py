@@ -3,6 +3,7 @@ and a short measurement of the machine that runs the tests."""
 
 import copy
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def made(levels=LEVELS, **changed):
         ],
     }
     data = {
-        "format": 2,
+        "format": 3,
         "by": "a test",
         "quick": False,
         "seconds": 1.0,
@@ -125,7 +126,7 @@ def test_the_reach_of_a_tlb_is_told_from_a_cache():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 1}, "format = 1, and this version of hostnet reads 2"),
+        ({"format": 1}, "format = 1, and this version of hostnet reads 3"),
         ({"latency": 3}, "latency is no list"),
         ({"latency": []}, "latency or parallelism holds no point"),
         ({"parallelism": [{"chases": 1}]}, "parallelism.0 lacks one of chases, ns"),
@@ -169,9 +170,20 @@ def test_each_value_has_a_source_that_the_engine_accepts(tmp_path):
 
 
 def test_streams_are_simulated_with_the_instructions_and_at_the_rate_that_were_measured():
-    """4 hashes of 16 instructions after each line, and 0.75 hashes a nanosecond at 3 GHz: 4 instructions a cycle."""
-    loaded = [{"threads": 1, "stores": 0.0, "pause_hashes": n, "ns": stat(110.0), "gbs": stat(9.0)} for n in (0, 4)]
-    m = made(loaded=loaded, hashes_per_ns=stat(0.75))
+    """4 hashes of 16 instructions after each line, and 0.75 hashes a nanosecond at 3 GHz when the stream ran: 4 instructions a
+    cycle. That the core computed more at another time says nothing of this stream."""
+    loaded = [
+        {
+            "threads": 1,
+            "stores": 0.0,
+            "pause_hashes": n,
+            "ns": stat(110.0),
+            "gbs": stat(9.0),
+            "hashes_per_ns": stat(0.75),
+        }
+        for n in (0, 4)
+    ]
+    m = made(loaded=loaded, hashes_per_ns=stat(1.1))
     without, pausing = (p.setting for p in m.points() if p.setting.curve == "loaded")
     assert curves.stream_instructions(pausing) - curves.stream_instructions(without) == 8 + 4 * 16
     platform = {**calibrate.platform_tables("icelake")}
@@ -180,6 +192,28 @@ def test_streams_are_simulated_with_the_instructions_and_at_the_rate_that_were_m
     assert tables["override"]["core"]["compute_ipc"] == pytest.approx(4.0) and tables["platform"] == str(tmp)
     unknown = measured.Setting("mixture", 1, 1)
     assert curves.scenario(tmp, platform, unknown)["override"]["core"]["compute_ipc"] == platform["core"]["width"]
+
+
+def test_a_fit_sees_every_number_of_chases_and_both_ends_of_each_curve():
+    """32 chases alone fill 16 line fill buffers, so that no thinning may leave them out."""
+    point = {"ns": stat(110.0), "gbs": stat(9.0), "hashes_per_ns": stat(1.0)}
+    pauses = (1024, 256, 128, 64, 32, 16, 8, 4, 0)
+    m = made(
+        parallelism=[{"chases": n, "ns": stat(110.0 / n)} for n in (1, 2, 4, 8, 16, 32)],
+        loaded=[{"threads": 1, "stores": s, "pause_hashes": n, **point} for s in (0.0, 1.0) for n in pauses],
+        bandwidth=[
+            {"threads": n, "stores": s, "order": order, **point}
+            for n in (1, 2)
+            for order, s in (("sequential", 0.0), ("sequential", 0.5), ("sequential", 1.0), ("random", 0.0))
+        ],
+    )
+    used = [p.setting for p in fitting.telling_points(m.points())]
+    assert [s.chases for s in used if s.curve == "parallelism"] == [1, 2, 4, 8, 16, 32]
+    assert [(s.threads, s.stores) for s in used if s.curve == "bandwidth"] == list(product((1, 2), (0.0, 0.5, 1.0)))
+    for stores in (0.0, 1.0):
+        seen = [s.pause_hashes for s in used if s.curve == "loaded" and s.stores == stores]
+        assert len(seen) == 3 and {seen[0], seen[-1]} == {1024, 0}
+    assert len(fitting.telling_points(m.points(), most=1000)) == 6 + 6 + 18
 
 
 def test_look_up_and_crossing_solve_both_measured_times():

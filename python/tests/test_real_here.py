@@ -105,9 +105,10 @@ def test_mixtures_that_are_none_are_refused_in_a_sentence(mixture, changed, said
 
 
 def test_a_calibration_refuses_mixtures_and_its_points_have_none():
-    with pytest.raises(HostnetError, match="^test: format = mixtures 2, and this version of hostnet reads 2 here"):
+    with pytest.raises(HostnetError, match="^test: format = mixtures 2, and this version of hostnet reads 3 here"):
         measured.parsed(file_of(MIXTURE), "test")
-    loaded = [{"threads": 1, "stores": s, "pause_hashes": 0, "ns": stat(120.0), "gbs": stat(9.0)} for s in (0.0, 1.0)]
+    point = {"ns": stat(120.0), "gbs": stat(9.0), "hashes_per_ns": stat(1.0)}
+    loaded = [{"threads": 1, "stores": s, "pause_hashes": 0, **point} for s in (0.0, 1.0)]
     seen = {replace(p.setting, curve="mixture") for p in made(loaded=loaded).points()}
     assert seen.isdisjoint(mixtures.planned(False))
     # What the fit minimises is computed from the points of a calibration alone.

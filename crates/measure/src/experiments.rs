@@ -187,17 +187,17 @@ impl<'a> Lab<'a> {
 
     /// Rate of the hashes that a stream computes in its pauses.
     fn hashes(&mut self) -> Result<Statistic, String> {
-        const HASHES: u32 = 8000;
         self.tell("hashes", 0.0)?;
-        let work: Work<'_> = Box::new(|until| {
-            let mut done = 0.0;
-            while Instant::now() < until {
-                black_box(hash_many(HASHES));
-                done += f64::from(HASHES);
-            }
-            done
-        });
-        Ok(self.measure(vec![work], Duration::from_millis(1))?.figure(|r| r[0]))
+        Ok(self.measure(vec![hash()], Duration::from_millis(1))?.figure(|r| r[0]))
+    }
+
+    /// Rate of the hashes of `threads` threads beside a chase, or without one. A core that shares its units with a thread of
+    /// another guest computes more or fewer from one moment to the next, which the guest cannot see.
+    fn hashes_now(&mut self, chased: Option<&Buffer>, threads: usize) -> Result<Statistic, String> {
+        let mut work: Vec<Work<'_>> = chased.iter().map(|c| chase(c.words(), 1, false)).collect();
+        work.extend((0..threads).map(|_| hash()));
+        let rates = self.measure(work, Duration::from_micros(300))?;
+        Ok(rates.figure(|r| r[r.len() - threads..].iter().sum::<f64>() / threads as f64))
     }
 
     /// Sizes of buffers from 4 KiB on, two to each power of two.
@@ -270,7 +270,8 @@ impl<'a> Lab<'a> {
                 let streams = self.streams(arena, threads, *order, *stores, 0);
                 let rates = self.measure(streams, Duration::from_millis(2))?;
                 let gbs = rates.figure(|r| r.iter().sum());
-                found.push(Bandwidth { threads: threads as u32, order: *order, stores: *stores, gbs });
+                let hashes_per_ns = self.hashes_now(None, threads)?;
+                found.push(Bandwidth { threads: threads as u32, order: *order, stores: *stores, gbs, hashes_per_ns });
             }
         }
         Ok(found)
@@ -317,6 +318,7 @@ impl<'a> Lab<'a> {
                 pause_hashes: pause,
                 gbs: rates.figure(|r| r[0] * 64.0 + r[1..].iter().sum::<f64>()),
                 ns: rates.figure(|r| 1.0 / r[0]),
+                hashes_per_ns: self.hashes_now(Some(chased), threads)?,
             });
         }
         Ok(found)
@@ -420,6 +422,19 @@ pub(crate) fn chase_from(words: &[AtomicU64], mut at: Vec<usize>, warm: bool) ->
                 steps *= 2;
             }
         }
+    })
+}
+
+/// Computes hashes; the unit is a hash.
+fn hash<'a>() -> Work<'a> {
+    const HASHES: u32 = 8000;
+    Box::new(|until| {
+        let mut done = 0.0;
+        while Instant::now() < until {
+            black_box(hash_many(HASHES));
+            done += f64::from(HASHES);
+        }
+        done
     })
 }
 

@@ -4,7 +4,7 @@ use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// Kind and version of the JSON of mixtures.
 pub const MIXTURES: &str = "mixtures 2";
 
@@ -104,6 +104,8 @@ pub struct Bandwidth {
     /// Memory traffic of all threads in 10^9 B/s: each line is read, unless stored past the caches, and each modified line
     /// is written back.
     pub gbs: Statistic,
+    /// Hashes that each of these threads computes in a nanosecond, measured right afterwards.
+    pub hashes_per_ns: Statistic,
 }
 
 /// Latency of a chase through memory beside streams.
@@ -119,6 +121,8 @@ pub struct Loaded {
     pub gbs: Statistic,
     /// Time of a load of the chase.
     pub ns: Statistic,
+    /// Hashes that each thread with a stream computes in a nanosecond, beside the chase, measured right afterwards.
+    pub hashes_per_ns: Statistic,
 }
 
 /// State of lines in another core's cache.

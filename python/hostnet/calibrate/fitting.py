@@ -135,13 +135,20 @@ def cost(points: Sequence[Point], simulated: Sequence[Simulated]) -> float:
     return total / weights
 
 
-def telling_points(points: Sequence[Point], most: int = 16) -> list[Point]:
-    """The points that a fit simulates: those of one to many chases, and of each team and mix every other pause, so that they
-    are at most about `most`."""
-    kept = [p for p in points if p.setting.order == "sequential"]
-    step = max(1, math.ceil(len(kept) / most))
-    ends = {id(kept[0]), id(kept[-1])} if kept else set()
-    return [p for i, p in enumerate(kept) if i % step == 0 or id(p) in ends]
+def telling_points(points: Sequence[Point], most: int = 18) -> list[Point]:
+    """The points that a fit simulates: every number of chases, because the last ones alone fill the line fill buffers; every
+    stream in order without a chase; and as many of those beside a chase as make `most`, but both ends of each curve.
+    """
+    kept = [p for p in points if p.setting.order == "sequential" and p.setting.curve != "loaded"]
+    curves: dict[str, list[Point]] = {}
+    for p in points:
+        if p.setting.curve == "loaded":
+            curves.setdefault(p.setting.line, []).append(p)
+    room = max(2, (most - len(kept)) // max(1, len(curves)))
+    for curve in curves.values():
+        many = min(room, len(curve))
+        kept += [curve[round(i * (len(curve) - 1) / max(1, many - 1))] for i in range(many)]
+    return kept
 
 
 def fit(

@@ -14,7 +14,7 @@ from ..errors import HostnetError
 from ..progress import Progress
 
 #: Version of the JSON that this module reads.
-FORMAT = 2
+FORMAT = 3
 #: Loads of a simulated chase that are issued together: chases beside each other are simulated in divisors of it.
 BATCH = 32
 #: Experiments in the order in which they are measured, with their share of the time.
@@ -136,16 +136,33 @@ class Measured:
             if BATCH % p["chases"] == 0
         ]
         found += [
-            Point(Setting("loaded", 1, p["threads"], p["stores"], p["pause_hashes"]), figure(p["ns"]), figure(p["gbs"]))
+            Point(
+                Setting(
+                    "loaded",
+                    1,
+                    p["threads"],
+                    p["stores"],
+                    p["pause_hashes"],
+                    hashes_per_ns=p["hashes_per_ns"]["median"],
+                ),
+                figure(p["ns"]),
+                figure(p["gbs"]),
+            )
             for p in self.data["loaded"]
         ]
         found += [
-            Point(Setting("bandwidth", 0, p["threads"], p["stores"], 0, p["order"]), None, figure(p["gbs"]))
+            Point(
+                Setting(
+                    "bandwidth", 0, p["threads"], p["stores"], 0, p["order"], hashes_per_ns=p["hashes_per_ns"]["median"]
+                ),
+                None,
+                figure(p["gbs"]),
+            )
             for p in self.data["bandwidth"]
             if p["order"] != "non_temporal"
         ]
-        rate = figure(self.data["hashes_per_ns"]).median
-        return [replace(p, setting=replace(p.setting, hashes_per_ns=rate)) for p in found]
+        usual = figure(self.data["hashes_per_ns"]).median
+        return [replace(p, setting=replace(p.setting, hashes_per_ns=p.setting.hashes_per_ns or usual)) for p in found]
 
 
 def _small(point: Mapping[str, Any], of: Measured) -> bool:
@@ -219,8 +236,8 @@ def checked(
 _LISTS = {
     "latency": (("ns",), ("bytes", "pages")),
     "parallelism": (("ns",), ("chases",)),
-    "bandwidth": (("gbs",), ("threads", "order", "stores")),
-    "loaded": (("gbs", "ns"), ("threads", "stores", "pause_hashes")),
+    "bandwidth": (("gbs", "hashes_per_ns"), ("threads", "order", "stores")),
+    "loaded": (("gbs", "ns", "hashes_per_ns"), ("threads", "stores", "pause_hashes")),
     "transfer": (("ns",), ("state",)),
 }
 _PLAIN = ("machine", "noise", "cpus", "clock_ghz", "hashes_per_ns", "sequential", "by", "quick")
