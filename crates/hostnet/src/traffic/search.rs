@@ -1,7 +1,7 @@
 //! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve. These
 //! searches are independent of the simulator; the caller runs a point and reports the outcome.
 
-/// What a search learns from one rate.
+/// One rate of a search, and where it places the edge.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trial<M> {
     /// Whether the condition held.
