@@ -108,8 +108,6 @@ class Study:
     shortened: bool = True
     # Half-width of the 95 % intervals at which a point's measurement ends (`run.precision`); 0 for all requests of a point.
     precision: float = PRECISION
-    # Whether the windows of a search end early, too, which a precision asked for by the user brings.
-    searches: bool = False
     # Metrics of which derived columns are made, and which therefore decide with those that the study shows.
     made_of: tuple[str, ...] = ()
     # Makes the study of a platform file of the user's and, where there are any, a file of measurements. Without that file
@@ -448,7 +446,7 @@ def run(
     The measurement of a point ends when the 95 % intervals of its leading metrics are as narrow as ``precision``, such as
     0.02 (the study's own by default, 2 %), and at the latest after the study's number of requests; at 0 it has them all."""
     if precision is not None:
-        study = dataclasses.replace(study, precision=precision, searches=True)
+        study = dataclasses.replace(study, precision=precision)
     _check(study, quick)
     points, missing = _built(study.points(quick))
     if not points and study.of_file is not None:
@@ -551,8 +549,7 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
 
 def _precisely(scenario: Scenario, study: Study) -> Scenario:
     """The scenario, measured until the leading metrics that the study shows are known to its precision. A window that is
-    looked at as a whole stays whole: its course over time, counts of it, and bursts. So do the windows of a search, unless the
-    user asked for a precision."""
+    looked at as a whole stays whole: its course over time, counts of it, and bursts."""
     resolved = scenario.to_dict()
     run, traffic = (table if isinstance(table := resolved.get(name), dict) else {} for name in ("run", "traffic"))
     info = metric_info()
@@ -561,8 +558,7 @@ def _precisely(scenario: Scenario, study: Study) -> Scenario:
     counts = any(
         m in info and (info[m]["statistic"] == "total" or info[m]["group"] == _OF_THE_RUN) for m in study.metrics
     )
-    searches = str(run.get("load")).startswith("peak") and not study.searches
-    if not study.precision or run.get("load") == "none" or searches or course or bursts or counts:
+    if not study.precision or run.get("load") == "none" or course or bursts or counts:
         return scenario
     shown = [m for m in study.metrics if m in info and info[m]["sweep"] and info[m]["statistic"] == "mean"]
     return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
