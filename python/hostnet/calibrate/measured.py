@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -131,20 +131,13 @@ class Measured:
     def points(self) -> list[Point]:
         """The points of all curves that can be simulated."""
         found = [
-            Point(Setting("parallelism", chases=p["chases"]), figure(p["ns"]), None)
+            Point(Setting("parallelism", chases=p["chases"], hashes_per_ns=_rate(self.data)), figure(p["ns"]), None)
             for p in self.data["parallelism"]
             if BATCH % p["chases"] == 0
         ]
         found += [
             Point(
-                Setting(
-                    "loaded",
-                    1,
-                    p["threads"],
-                    p["stores"],
-                    p["pause_hashes"],
-                    hashes_per_ns=p["hashes_per_ns"]["median"],
-                ),
+                Setting("loaded", 1, p["threads"], p["stores"], p["pause_hashes"], "sequential", 1, _rate(p)),
                 figure(p["ns"]),
                 figure(p["gbs"]),
             )
@@ -152,17 +145,17 @@ class Measured:
         ]
         found += [
             Point(
-                Setting(
-                    "bandwidth", 0, p["threads"], p["stores"], 0, p["order"], hashes_per_ns=p["hashes_per_ns"]["median"]
-                ),
-                None,
-                figure(p["gbs"]),
+                Setting("bandwidth", 0, p["threads"], p["stores"], 0, p["order"], 1, _rate(p)), None, figure(p["gbs"])
             )
             for p in self.data["bandwidth"]
             if p["order"] != "non_temporal"
         ]
-        usual = figure(self.data["hashes_per_ns"]).median
-        return [replace(p, setting=replace(p.setting, hashes_per_ns=p.setting.hashes_per_ns or usual)) for p in found]
+        return found
+
+
+def _rate(of: Mapping[str, Any]) -> float:
+    """Hashes that a core computes in a nanosecond."""
+    return figure(of["hashes_per_ns"]).median
 
 
 def _small(point: Mapping[str, Any], of: Measured) -> bool:

@@ -56,7 +56,8 @@ const FINE_PARTS: u64 = 128;
 const FINE_REQUESTS: u64 = 8;
 /// Parts of the capacity probe.
 const PROBE_PARTS: u64 = 32;
-/// Parts of the time in which queues settle at a new rate, at most, and the fewest of them.
+/// Parts of the time in which queues settle at a new rate, at most, and the fewest of them, the later half of which is judged by
+/// eight against eight. Assumed: a sixteenth of a window at least.
 const SETTLING: u64 = 128;
 const FEWEST_SETTLING: u64 = 32;
 /// Metrics that a search finds, which grow with the offered rate.

@@ -84,15 +84,23 @@ impl Bracket {
     /// expected to end.
     fn next(&self, passed: Option<f64>, failed: Option<f64>, edge: Option<f64>) -> Option<f64> {
         let (lo, hi) = (self.lo, self.hi);
-        let near = |a: f64, b: f64| self.step.is_some_and(|s| b - a < 1.5 * s);
-        let inside = |rate: f64| passed.is_none_or(|p| rate > p) && failed.is_none_or(|f| rate < f);
-        let below = edge.map(|e| self.below(e)).filter(|r| failed.is_some() && inside(*r));
-        // The rate below the edge has passed, which the one above it is to confirm.
-        let above =
-            edge.zip(passed).filter(|(e, p)| self.below(*e) == *p).map(|(_, p)| self.above(p)).filter(|r| inside(*r));
+        let least = self.step.map_or(0.0, |s| 0.5 * s);
+        let new = |rate: &f64| {
+            let within = passed.is_none_or(|p| *rate > p) && failed.is_none_or(|f| *rate < f);
+            rate.is_normal() && *rate > least && within
+        };
+        let near = |a: f64, b: f64| self.step.map_or(b - a <= self.rel_tol * b, |s| b - a < 1.5 * s);
+        if passed.zip(failed).is_some_and(|(p, f)| near(p, f)) {
+            return None;
+        }
+        let told = edge.and_then(|e| {
+            let below = self.below(e);
+            [below, self.above(below)].into_iter().find(new)
+        });
+        if failed.is_some() && told.is_some() {
+            return told;
+        }
         let rate = match (passed, failed) {
-            (Some(p), Some(f)) if f - p <= self.rel_tol * f && self.step.is_none() || near(p, f) => return None,
-            (_, Some(_)) if below.or(above).is_some() => below.or(above)?,
             (None, None) => self.snap(lo),
             (None, Some(f)) => {
                 let rate = f * (lo / hi).powi(2);
@@ -104,18 +112,17 @@ impl Bracket {
             }
             (Some(p), Some(f)) => self.step.map_or((p * f).sqrt(), |s| ((p + f) / (2.0 * s)).floor() * s),
         };
-        let least = self.step.map_or(0.0, |s| 0.5 * s);
-        (rate.is_normal() && rate > least && inside(rate)).then_some(rate)
+        Some(rate).filter(new)
     }
 
-    /// The last rate to try below `edge`.
+    /// The last rate below `edge`: on the grid, or within half of the tolerance.
     fn below(&self, edge: f64) -> f64 {
         self.step.map_or(edge * (1.0 - self.rel_tol / 2.0), |s| (edge / s).floor() * s)
     }
 
-    /// The next rate after `passed`, with which the search ends if it fails.
-    fn above(&self, passed: f64) -> f64 {
-        self.step.map_or(passed * (1.0 + 0.9 * self.rel_tol), |s| passed + s)
+    /// The next rate above `rate`. A search ends where `rate` passes and this one fails.
+    fn above(&self, rate: f64) -> f64 {
+        self.step.map_or(rate * (1.0 + 0.9 * self.rel_tol), |s| rate + s)
     }
 }
 
@@ -144,9 +151,10 @@ pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<Trial<M>, E>) 
         let Some(rate) = left else { break };
         let Trial { ok, edge: told, measured } = run(rate)?;
         evaluations.push(Evaluation { rate, ok, measured });
-        edge = match edge.map(|e| b.below(e) == rate) {
-            Some(true) if ok => edge,
-            Some(_) => None,
+        // Both sides of an edge are tried where they confirm it; a trial that does not tells no new one, so that the search
+        // bisects next.
+        edge = match edge {
+            Some(_) => edge.filter(|e| ok && b.below(*e) == rate),
             None => told.filter(|_| !ok),
         };
         *if ok { &mut passed } else { &mut failed } = Some(rate);
@@ -287,19 +295,22 @@ mod tests {
         }
     }
 
-    /// A host that serves 41.5 of any larger number tells from the first rate that fails that 41 passes and 42 fails: two trials
-    /// bracket the edge, and two confirm it, on a grid or not. Where every trial tells the same wrong edge, the answer is the
-    /// same, and at most twice as many trials are run as without.
+    /// A host that serves 41.5 of any larger number tells from the first rate that fails that 41 passes and 42 fails: one or two
+    /// trials fail first, and two confirm the edge, on a grid or not. Where every trial tells the same wrong edge, be it 0 or no
+    /// number, the answer is the same, and at most twice as many trials are run as without.
     #[test]
     fn an_edge_that_a_failing_trial_tells_is_tried_first() {
         let told = |edge: f64| move |rate: f64| Ok::<_, Infallible>(Trial { edge: Some(edge), ..trial(rate <= 41.5) });
-        for (grid, tolerance) in [(Some(1.0), 0.2), (None, 0.02)] {
-            let b = Bracket { step: grid, ..within(30.0, 64.0, tolerance, 40) };
+        for (grid, tolerance, lo) in
+            [(Some(1.0), 0.2, 30.0), (None, 0.02, 30.0), (Some(1.0), 0.2, 50.0), (None, 0.02, 50.0)]
+        {
+            let b = Bracket { step: grid, ..within(lo, 64.0, tolerance, 40) };
             let plain = peak(&b, step(41.5)).unwrap();
             let found = peak(&b, told(41.5)).unwrap();
-            assert_eq!((found.end, found.evaluations.len()), (SearchEnd::Converged, 4), "{found:?}");
-            assert!(plain.evaluations.len() > 6, "{plain:?}");
-            for wrong in [1.0, 33.0, 41.0, 44.9, 60.0, 1e3] {
+            let bracketing = if lo < 41.5 { 2 } else { 1 };
+            assert_eq!((found.end, found.evaluations.len()), (SearchEnd::Converged, bracketing + 2), "{found:?}");
+            assert!(plain.evaluations.len() > 5, "{plain:?}");
+            for wrong in [f64::NAN, -3.0, 0.0, 0.4, 1.0, 33.0, 41.0, 44.9, 60.0, 1e3] {
                 let found = peak(&b, told(wrong)).unwrap();
                 let rate = found.rate.unwrap();
                 assert_eq!(found.end, SearchEnd::Converged);
