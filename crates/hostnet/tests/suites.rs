@@ -31,6 +31,7 @@ mod host_contract;
 mod hyperthreads;
 mod idio_contract;
 mod idio_runs;
+mod idle_polls;
 mod kernel_udp;
 mod layers;
 mod lives;

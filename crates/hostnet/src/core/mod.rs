@@ -9,7 +9,7 @@ pub mod prefetch;
 pub mod spec;
 pub mod strides;
 
-pub use cpu::{Cpu, Retired};
+pub use cpu::{Cpu, PollRound, Retired};
 pub use event::{CoreEvent, CorePosts};
 pub use op::{Mapped, Op, Program};
 pub use spec::{CoreQuirks, CoreSpec, Pipeline, RobHolds};

@@ -107,6 +107,11 @@ impl WaitingPrefetches {
         self.queue.is_empty()
     }
 
+    /// Whether no prefetch is queued or deferred.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.later.is_empty()
+    }
+
     /// Removes the waiting prefetch of `line`, because an access requests the line itself (`queue_squash`).
     pub fn drop_line(&mut self, line: LineAddr) {
         self.queue.retain(|w| w.0 != line);

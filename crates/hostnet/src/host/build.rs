@@ -132,6 +132,7 @@ fn core_slots(layout: &mut HostLayout) -> IdVec<ThreadId, CoreSlot> {
         local: *local,
         idle: IdleState::Asleep,
         rng: RandomStream::new(layout.s.seed, "core", c.to_u64()),
+        round: None,
         thread: threads[*tenant].next().expect("a thread for each core"),
     };
     let slots = layout.slots.iter().enumerate().map(slot).collect();

@@ -26,6 +26,7 @@ impl RoleLayout for CcnicInterfaces {
         if layout.s.tenants.get(t.index()).is_some_and(|spec| spec.stack.ccnic().is_some()) {
             if let Some(mut i) = build(layout.s, t, &mut layout.map) {
                 let peers = &layout.groups[t].peers;
+                i.nic_threads.clone_from(peers);
                 if i.queues() <= peers.len() {
                     i.nic_cores.clone_from(peers);
                 }

@@ -372,7 +372,7 @@ impl Host {
             let state = match self.cores[c].idle {
                 IdleState::Not => ThreadState::Runs,
                 IdleState::Asleep => ThreadState::Sleeps,
-                IdleState::Polling { .. } => ThreadState::Polls,
+                IdleState::Polling { .. } | IdleState::PollingInTurn { .. } => ThreadState::Polls,
             };
             self.meters.observer.iter_mut().for_each(|o| o.doing[c] = (state, now));
         }

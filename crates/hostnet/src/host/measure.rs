@@ -279,6 +279,7 @@ impl Host {
 
     /// Result of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
+        self.count_rounds();
         let Reading { mut values, tenants, .. } = self.reading();
         self.predict(&mut values);
         let mut tables = self.tables();

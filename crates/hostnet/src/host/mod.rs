@@ -14,6 +14,7 @@ mod loopback;
 mod measure;
 mod network;
 mod placement_metrics;
+mod polls;
 mod predict;
 mod queue_pairs;
 mod rings;
@@ -271,6 +272,7 @@ impl Host {
                 self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core));
                 self.wait(core, on, instructions, Due::at(until));
             }
+            Step::Poll { of, until } => self.poll(core, of, until),
             Step::Until(at) => {
                 self.cores[core].idle = IdleState::Asleep;
                 self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core));
@@ -319,6 +321,7 @@ impl Host {
                 cpu.instructions += (polls - counted) * u64::from(instructions);
                 self.machine.cal.post(at, core::CoreEvent::Free(core));
             }
+            (Wakes::Now, IdleState::PollingInTurn { .. }) => self.resume_polls(core),
             _ => {}
         }
     }
@@ -331,6 +334,7 @@ impl Host {
                 *counted = cpu.next_poll(*since, now, *instructions).1;
             }
         }
+        self.leave_out_rounds();
     }
 
     /// Posts the interrupts that queues of the NIC on `port` have requested; only sleeping cores take them.
@@ -350,7 +354,11 @@ impl Host {
                 self.cores[core].idle = IdleState::Not;
                 self.step(core);
             }
-            IdleState::Polling { until, .. } if until.by(self.machine.now).is_some() => self.notify(core, Notice::Due),
+            IdleState::Polling { until, .. } | IdleState::PollingInTurn { until }
+                if until.by(self.machine.now).is_some() =>
+            {
+                self.notify(core, Notice::Due);
+            }
             _ => {}
         }
     }
@@ -496,6 +504,7 @@ impl Host {
     pub fn run_for(&mut self, time: Time) {
         let end = self.machine.now + time;
         self.run_until(end, |_| false);
+        self.count_rounds();
     }
 
     /// Stops devices, and cores that serve no packets, and lets all work in flight end.
@@ -557,7 +566,7 @@ mod tests {
     use std::path::PathBuf;
 
     /// A host with two cores that share tables, on which no traffic arrives; and a line of the tables.
-    fn pair() -> (Host, LineAddr) {
+    pub(in crate::host) fn pair() -> (Host, LineAddr) {
         let text = r#"
             name = "pair"
             platform = "sim24"
@@ -574,14 +583,14 @@ mod tests {
         (host, shared)
     }
 
-    fn program(host: &mut Host, core: ThreadId, ops: &[Op]) {
+    pub(in crate::host) fn program(host: &mut Host, core: ThreadId, ops: &[Op]) {
         host.machine.cpus[core].program.ops = ops.to_vec();
         host.machine.start(core);
     }
 
     /// Runs until `core`'s program ends; other signals go to the host. Returns the time of the end, and the time at
     /// which the core was woken.
-    fn until_free(host: &mut Host, core: ThreadId) -> (Time, Option<Time>) {
+    pub(in crate::host) fn until_free(host: &mut Host, core: ThreadId) -> (Time, Option<Time>) {
         let mut woken = None;
         while let Some(s) = host.machine.next_signal() {
             match s {

@@ -332,7 +332,13 @@ impl Memory {
 
     /// Registers `thread`, which runs on `core`, for one `MemoryEvent::Wake` when another agent writes or invalidates `line`.
     pub fn watch(&mut self, thread: ThreadId, core: CoreId, line: LineAddr) {
-        self.watched.push((line, thread, self.core_nodes[core]));
+        self.watched.push((line, thread, Some(self.core_nodes[core])));
+    }
+
+    /// Registers `thread` as [`Memory::watch`] does; the event comes when the home agent takes the line away, before the
+    /// invalidation has reached the thread's caches.
+    pub fn watch_at_home(&mut self, thread: ThreadId, line: LineAddr) {
+        self.watched.push((line, thread, None));
     }
 
     /// Removes all registrations of `thread`.
@@ -354,7 +360,8 @@ impl Memory {
         let Memory { watched, nodes, lat, .. } = self;
         watched.retain(|&(l, thread, node)| {
             if l == line {
-                cal.post(now + nodes[node].noc + lat.l2, MemoryEvent::Wake(thread));
+                let way = node.map_or(Time::ZERO, |n| nodes[n].noc + lat.l2);
+                cal.post(now + way, MemoryEvent::Wake(thread));
             }
             l != line
         });

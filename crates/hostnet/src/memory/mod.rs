@@ -182,8 +182,9 @@ pub struct Memory {
     read_by_devices: filter::LineSet,
     /// Outstanding requests of cores for lines that other agents use as well.
     lines: line_table::LineTable,
-    /// Lines that threads watch: line, thread, and the node of the thread's core.
-    watched: Vec<(LineAddr, ThreadId, NodeId)>,
+    /// Lines that threads watch: line, thread, and the node of the thread's core where the thread learns of a write when
+    /// the invalidation has reached its caches.
+    watched: Vec<(LineAddr, ThreadId, Option<NodeId>)>,
     /// Version of every copy of a line, for tests of coherence.
     pub shadow: Option<Box<shadow::Shadow>>,
     /// Counters of the requests that leave cores, where a caller has asked for them.

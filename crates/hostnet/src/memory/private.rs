@@ -131,6 +131,11 @@ impl Memory {
         self.region_may_change(line, write) && self.hits(core, line, write)
     }
 
+    /// Whether another agent may write `line` while a core that holds the line reads it.
+    pub fn read_may_race(&self, line: LineAddr) -> bool {
+        self.races && self.region_may_change(line, false)
+    }
+
     #[inline]
     fn region_may_change(&self, line: LineAddr, write: bool) -> bool {
         let r = self.map.of(line);

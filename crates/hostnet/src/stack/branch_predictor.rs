@@ -19,6 +19,11 @@ impl BranchPredictor {
         self.0 = if found { (self.0 + 1).min(3) } else { self.0.saturating_sub(1) };
     }
 
+    /// Trains the predictor with `polls` polls that have found nothing.
+    pub fn train_in_vain(&mut self, polls: u64) {
+        (0..polls.min(3)).for_each(|_| self.train(false)); // the counter counts to 3
+    }
+
     fn expects(self) -> bool {
         self.0 >= 2
     }

@@ -7,6 +7,7 @@
 //!            +-- Run: the program in the core's buffer; stepped again at its end
 //!   step ----+-- Wait: polls until it is notified; what an empty poll costs is charged
 //!            +-- WaitUntil(t): the same until t at most
+//!            +-- Poll: the program is a poll; once its rounds repeat, they are counted and not executed
 //!            +-- Until(t): sleeps, and is interrupted at t or when it is notified
 //!            +-- Idle: sleeps until it is notified
 //! ```
@@ -25,7 +26,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{Int, LineAddr, PacketId, PortId, RandomStream, ThreadId, Time};
+use crate::kernel::{Due, Int, LineAddr, PacketId, PortId, RandomStream, ThreadId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::generator::Generator;
@@ -47,6 +48,10 @@ pub enum Step {
     Wait { on: Awaited, instructions: u32 },
     /// Polls, with `instructions` per poll, until the thread is notified, but no longer than `until`.
     WaitUntil { on: Awaited, instructions: u32, until: Time },
+    /// Runs the program in the core's buffer, which is one of `of` polls that the thread repeats in turn, after a poll that
+    /// found nothing. Without a notice, and before `until`, the thread does nothing else until another agent writes a line
+    /// that these polls read.
+    Poll { of: usize, until: Due },
     /// Sleeps until the given time, unless the thread is notified earlier.
     Until(Time),
     /// Sleeps until the thread is notified.
@@ -163,6 +168,11 @@ pub trait Software {
         let _ = (what, now);
         Wakes::Now
     }
+    /// Brings the thread, which has last returned [`Step::Poll`], into the state in which `polls` further polls that find
+    /// nothing leave it.
+    fn skip_polls(&mut self, polls: u64) {
+        let _ = polls;
+    }
     /// Performs the side effect `tag` of the thread's program, after all earlier operations have retired.
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let _ = (tag, c);
@@ -201,6 +211,9 @@ macro_rules! threads {
             #[inline]
             fn notify(&mut self, what: Notice, now: Time) -> Wakes {
                 match self { $(Thread::$name(t) => t.notify(what, now),)* }
+            }
+            fn skip_polls(&mut self, polls: u64) {
+                match self { $(Thread::$name(t) => t.skip_polls(polls),)* }
             }
             #[inline]
             fn retired(&mut self, tag: u32, c: &mut Ctx) {
@@ -267,6 +280,9 @@ impl<T: Software> Software for Box<T> {
     }
     fn notify(&mut self, what: Notice, now: Time) -> Wakes {
         (**self).notify(what, now)
+    }
+    fn skip_polls(&mut self, polls: u64) {
+        (**self).skip_polls(polls);
     }
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         (**self).retired(tag, c);

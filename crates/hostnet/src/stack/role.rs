@@ -6,6 +6,7 @@
 
 use super::{Awaited, Tally, Thread};
 use crate::app::Content;
+use crate::core::PollRound;
 use crate::device::nic::Packet;
 use crate::kernel::{Due, IdVec, PacketId, PortId, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::Machine;
@@ -30,6 +31,9 @@ pub enum IdleState {
     /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if no
     /// event has arrived.
     Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Due },
+    /// The thread polls several places in turn, as the slot's `round` describes. Polling ends at `until` if no event has
+    /// arrived.
+    PollingInTurn { until: Due },
 }
 
 /// Slot of a core: its thread, and the state of the thread.
@@ -43,6 +47,8 @@ pub struct CoreSlot {
     pub idle: IdleState,
     /// Random stream of the core.
     pub rng: RandomStream,
+    /// Polls that the thread repeats in turn; None for a thread that never has.
+    pub round: Option<Box<PollRound>>,
     /// The thread.
     pub thread: Thread,
 }

@@ -9,11 +9,16 @@ use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Probe};
 
 #[derive(Clone, Copy)]
-struct LineAccess {
-    write: bool,
-    from_anchor: bool,
-    anchors: bool,
-    delay: u16,
+pub(super) struct LineAccess {
+    pub write: bool,
+    pub from_anchor: bool,
+    pub anchors: bool,
+    pub delay: u16,
+}
+
+impl LineAccess {
+    /// A load whose address is known at dispatch.
+    pub const LOAD: LineAccess = LineAccess { write: false, from_anchor: false, anchors: false, delay: 0 };
 }
 
 impl Cpu {
@@ -30,7 +35,7 @@ impl Cpu {
 
     /// Executes the op at `pc`, or part of it; returns false when the core has to wait.
     fn step(&mut self, mem: &mut Memory, cal: &mut impl CorePosts) -> bool {
-        const LOAD: LineAccess = LineAccess { write: false, from_anchor: false, anchors: false, delay: 0 };
+        const LOAD: LineAccess = LineAccess::LOAD;
         const STORE: LineAccess = LineAccess { write: true, ..LOAD };
         let op = self.program.ops[self.pc];
         let (line, lines, access) = match op {
@@ -451,12 +456,12 @@ impl Cpu {
                 r
             }
         };
-        self.enter(r, LineAccess { write: false, from_anchor: false, anchors: false, delay: 0 });
+        self.enter(r, LineAccess::LOAD);
         true
     }
 
     #[inline(always)]
-    fn enter(&mut self, r: u8, a: LineAccess) {
+    pub(super) fn enter(&mut self, r: u8, a: LineAccess) {
         let generation = self.records[r].generation;
         let e = WindowEntry { seq: self.seq, rec: r, generation, slots: self.per_line.to_u8() };
         if a.write {

@@ -10,12 +10,14 @@ pub mod combining;
 mod deferred_hits;
 mod execute;
 mod pending_sweeps;
+mod polls;
 mod prefetching;
 mod retire;
 mod sibling;
 mod smt_slots;
 mod walk;
 
+pub use polls::PollRound;
 pub use retire::Retired;
 
 use super::hints::Hints;
@@ -29,6 +31,7 @@ use crate::kernel::{Clock, CoreId, Int, LineAddr, ThreadId, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
 use deferred_hits::DeferredHits;
+use execute::LineAccess;
 use pending_sweeps::PendingSweeps;
 use retire::PendingEffect;
 use smt_slots::SmtSlots;

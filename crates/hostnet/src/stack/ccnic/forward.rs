@@ -7,7 +7,7 @@ use super::spec::{NicReads, Wake};
 use super::{lines_of, CcnicEffect, CcnicInterface, Demand};
 use crate::app::Content;
 use crate::core::Op;
-use crate::kernel::Int;
+use crate::kernel::{Due, Int};
 use crate::stack::{Awaited, Ctx, Step};
 use crate::traffic::generator::Sizes;
 
@@ -45,11 +45,13 @@ pub struct ForwardNic {
     under_way: u32,
     /// Whether the next descriptor that the host returns continues a packet.
     continues: bool,
+    /// Whether buffers or the ring had no room for all packets that were due.
+    short: bool,
 }
 
 impl ForwardNic {
     pub(super) fn new(nic: CcnicNic, wire: Wire) -> ForwardNic {
-        ForwardNic { nic, wire, next: None, under_way: 0, continues: false }
+        ForwardNic { nic, wire, next: None, under_way: 0, continues: false, short: false }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -61,22 +63,37 @@ impl ForwardNic {
             found = !self.nic.pending.is_empty();
             self.send(c);
         }
-        let short = self.receive(c);
+        self.receive(c);
+        let idle = !found && self.is_idle(c);
         if self.nic.common.spec.wake == Wake::Event {
-            if !found && c.program.ops.is_empty() && !short {
+            if idle {
                 let on = Awaited::Line(self.nic.polled_line());
                 return match self.wire.demand.next() {
                     Some(until) => Step::WaitUntil { on, instructions: 0, until },
                     None => Step::Wait { on, instructions: 0 },
                 };
             }
-            if short {
+            if self.short {
                 c.program.compute(PAUSE);
             }
         }
         self.nic.poll_idle(c);
         self.nic.poll(self.nic.common.spec.wake == Wake::Polling, c);
+        if idle {
+            return Step::Poll { of: 1, until: self.next_due() };
+        }
         Step::Run
+    }
+
+    /// Whether the thread has nothing to do for the queue pair after a poll that found nothing, while `c` has an empty
+    /// program.
+    pub(super) fn is_idle(&self, c: &Ctx) -> bool {
+        c.program.ops.is_empty() && !self.short && !self.nic.has_work()
+    }
+
+    /// Time at which the next packet comes from the wire.
+    pub(super) fn next_due(&self) -> Due {
+        self.wire.demand.next().map_or(Due::NEVER, Due::at)
     }
 
     /// One turn of a thread that serves several queue pairs; returns true while the burst that is taken goes on.
@@ -139,14 +156,13 @@ impl ForwardNic {
         self.nic.release(p);
     }
 
-    /// Receives the packets that are due from the wire. Returns true when buffers or the ring had no room for all of
-    /// them.
-    fn receive(&mut self, c: &mut Ctx) -> bool {
+    /// Receives the packets that are due from the wire, as far as buffers and ring have room.
+    fn receive(&mut self, c: &mut Ctx) {
         let batch = self.nic.common.spec.quirks.nic_batch;
         let due = self.wire.demand.due(c.step.now, self.under_way);
         let most = due.min(batch);
         let Ctx { roles, app, rng, program: p, .. } = c;
-        let Some(i) = roles.get_mut::<CcnicInterface>() else { return false };
+        let Some(i) = roles.get_mut::<CcnicInterface>() else { return };
         if !self.nic.filled.is_empty() {
             self.nic.publish(i, p);
         }
@@ -181,7 +197,7 @@ impl ForwardNic {
         self.under_way += came;
         self.wire.demand.sent(came);
         self.nic.publish(i, p);
-        due > came || !self.nic.filled.is_empty()
+        self.short = due > came || !self.nic.filled.is_empty();
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {

@@ -173,8 +173,8 @@ pub struct CcnicInterface {
     contents: Vec<Content>,
     /// For each queue pair, packets that ended at the host without an answer, and that the NIC has not learned of.
     ended: Vec<u32>,
-    /// NIC core that is to learn of a packet that ended at the host.
-    woken: Option<ThreadId>,
+    /// NIC cores that are to learn of packets that ended at the host.
+    woken: Vec<ThreadId>,
     /// First line of the object that belongs to the packet in each buffer.
     objects: Vec<LineAddr>,
     /// Port of the NIC that the interface forwards packets to and from; None outside overlay mode.
@@ -184,6 +184,8 @@ pub struct CcnicInterface {
     visible: Vec<Option<Time>>,
     /// NIC core of each queue pair, where the core serves no other queue pair.
     pub nic_cores: Vec<ThreadId>,
+    /// NIC cores, each of which serves the queue pairs whose number modulo the number of cores is the core's.
+    pub nic_threads: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
     /// Lines of metadata at the start of each buffer.
@@ -238,11 +240,12 @@ impl CcnicInterface {
             packets: vec![None; forwarded],
             contents: vec![Content::default(); if s.mode == CcnicMode::Forward { all_buffers } else { 0 }],
             ended: vec![0; queues.to_usize()],
-            woken: None,
+            woken: Vec::new(),
             objects: vec![LineAddr(0); if s.mode == CcnicMode::Loopback { 0 } else { all_buffers }],
             nic,
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
+            nic_threads: Vec::new(),
             large_lines: s.quirks.large_buffer.0 / LINE,
             small_lines: s.quirks.small_buffer.0 / LINE,
             metadata_lines: s.quirks.metadata.0 / LINE,
@@ -297,7 +300,8 @@ impl CcnicInterface {
     /// Records that a packet of queue pair `queue` has ended at the host, where the NIC's side waits for its answer.
     fn end_at_host(&mut self, queue: usize) {
         self.ended[queue] += 1;
-        self.woken = self.nic_cores.get(queue).copied();
+        let all = self.nic_threads.len().max(1);
+        self.woken.extend(self.nic_threads.get(queue % all));
     }
 
     /// First line of a buffer's payload.
@@ -496,6 +500,13 @@ impl CcnicThreadState {
     fn train_predictor(&mut self, found: bool) {
         if let Some(f) = &mut self.predictor {
             f.train(found);
+        }
+    }
+
+    /// Trains the branch predictor with `polls` polls that have found nothing.
+    fn skip_polls(&mut self, polls: u64) {
+        if let Some(f) = &mut self.predictor {
+            f.train_in_vain(polls);
         }
     }
 
@@ -784,6 +795,17 @@ impl Software for CcnicThread {
             CcnicThread::Overlay(o) => o.step(c),
             CcnicThread::Wire(w) => w.step(c),
             CcnicThread::Bank(b) => b.step(c),
+        }
+    }
+
+    fn skip_polls(&mut self, polls: u64) {
+        match self {
+            CcnicThread::Host(h) => h.common.skip_polls(polls),
+            CcnicThread::Nic(n) => n.common.skip_polls(polls),
+            CcnicThread::Server(s) => s.skip_polls(polls),
+            CcnicThread::Overlay(o) => o.skip_polls(polls),
+            CcnicThread::Wire(w) => w.nic.common.skip_polls(polls),
+            CcnicThread::Bank(b) => b.skip_polls(polls),
         }
     }
 

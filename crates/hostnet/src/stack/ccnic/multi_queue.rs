@@ -2,8 +2,8 @@
 
 use super::forward::ForwardNic;
 use super::nic::CcnicNic;
-use super::{CcnicEffect, CcnicThreadState};
-use crate::kernel::Int;
+use super::{CcnicEffect, CcnicInterface, CcnicThreadState};
+use crate::kernel::{Due, Int};
 use crate::stack::{Ctx, Step};
 
 /// State of a thread for one queue pair.
@@ -29,6 +29,22 @@ impl PairNic {
             PairNic::Wire(w) => &mut w.nic,
         }
     }
+
+    /// Whether the thread has nothing to do for the queue pair after a poll that found nothing.
+    fn is_idle(&self, c: &Ctx) -> bool {
+        match self {
+            PairNic::Loopback(nic) => c.program.ops.is_empty() && !nic.has_work(),
+            PairNic::Wire(w) => w.is_idle(c),
+        }
+    }
+
+    /// Time at which the next packet comes from the wire.
+    fn next_due(&self) -> Due {
+        match self {
+            PairNic::Loopback(_) => Due::NEVER,
+            PairNic::Wire(w) => w.next_due(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -51,7 +67,7 @@ impl MultiQueueNic {
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
-        let pair = &mut self.pairs[self.at];
+        let (pair, mut idle) = (&mut self.pairs[self.at], false);
         if std::mem::take(&mut pair.nic_mut().common.polled) {
             let goes_on = match pair {
                 PairNic::Loopback(nic) => nic.turn(c),
@@ -60,12 +76,31 @@ impl MultiQueueNic {
             if goes_on {
                 return Step::Run;
             }
+            idle = pair.is_idle(c);
             self.at = (self.at + 1) % self.pairs.len();
         }
         let nic = self.pairs[self.at].nic_mut();
         nic.poll_idle(c);
         nic.poll(true, c);
+        if idle && !self.has_news(c) {
+            let until = self.pairs.iter().map(PairNic::next_due).min().unwrap_or(Due::NEVER);
+            return Step::Poll { of: self.pairs.len(), until };
+        }
         Step::Run
+    }
+
+    /// Whether the host has ended packets that the thread has not learned of.
+    fn has_news(&self, c: &Ctx) -> bool {
+        let ended = |i: &CcnicInterface| self.commons().any(|common| i.ended[common.queue] > 0);
+        c.roles.get::<CcnicInterface>().is_some_and(ended)
+    }
+
+    pub(super) fn skip_polls(&mut self, polls: u64) {
+        let all = self.pairs.len();
+        for k in 0..polls.min((3 * all).to_u64()).to_usize() {
+            self.pairs[(self.at + k) % all].nic_mut().common.skip_polls(1);
+        }
+        self.at = (self.at + (polls % all.to_u64()).to_usize()) % all;
     }
 
     /// Performs a side effect; a store becomes visible for the queue pair that `tag` names by its index within the

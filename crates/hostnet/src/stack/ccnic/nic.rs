@@ -5,7 +5,7 @@ use super::rings::{Consumer, Desc, PostNic, Producer, Publication, CHAINED, EXTE
 use super::spec::{PoolKind, Wake};
 use super::{lines_of, CcnicInterface, CcnicThreadState, RingKind};
 use crate::core::{Op, Program};
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{Due, Int, LineAddr};
 use crate::meter::life::Milestone;
 use crate::stack::{Awaited, Ctx, Step};
 
@@ -92,7 +92,11 @@ impl CcnicNic {
                             instructions: self.common.spec.quirks.costs.poll,
                         };
                     }
-                    Wake::Polling => {}
+                    Wake::Polling => {
+                        self.poll_idle(c);
+                        self.poll(true, c);
+                        return Step::Poll { of: 1, until: Due::NEVER };
+                    }
                 }
             }
         }

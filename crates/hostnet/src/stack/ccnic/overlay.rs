@@ -3,7 +3,7 @@
 use super::nic::CcnicNic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
 use super::CcnicInterface;
-use crate::kernel::{Int, LineAddr, PacketId};
+use crate::kernel::{Due, Int, LineAddr, PacketId};
 use crate::memory::LINE_U32;
 use crate::meter::life::Milestone;
 use crate::stack::pmd::{nic_on, PollMode};
@@ -31,6 +31,7 @@ impl Overlay {
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        let mut idle = false;
         if std::mem::take(&mut self.nic.common.polled) {
             if std::mem::take(&mut self.first) {
                 self.receive(c);
@@ -41,12 +42,26 @@ impl Overlay {
                 return Step::Run;
             }
             self.send(c);
+            idle = c.program.ops.is_empty() && self.has_nothing();
         }
         self.driver.poll_descriptor(c);
         self.nic.poll_idle(c);
         self.nic.poll(true, c);
         self.first = true;
+        if idle {
+            return Step::Poll { of: 1, until: Due::NEVER };
+        }
         Step::Run
+    }
+
+    /// Whether no packet waits in the thread.
+    fn has_nothing(&self) -> bool {
+        self.received.is_empty() && !self.nic.has_work() && self.driver.has_sent_all()
+    }
+
+    pub(super) fn skip_polls(&mut self, polls: u64) {
+        self.driver.skip_polls(polls);
+        self.nic.common.skip_polls(polls);
     }
 
     /// Moves packets from the PCIe NIC to the host.

@@ -74,7 +74,7 @@ impl Role for CcnicInterface {
     }
 
     fn take_wake_up(&mut self) -> Option<ThreadId> {
-        self.woken.take()
+        self.woken.pop()
     }
 
     /// Checks that each buffer of CC-NIC is in exactly one place.

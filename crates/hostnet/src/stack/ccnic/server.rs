@@ -8,7 +8,7 @@ use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, Ports, RingKi
 use crate::app::{Content, ServeOutcome};
 use crate::core::op::STACK_ANCHOR;
 use crate::core::{Op, Program};
-use crate::kernel::{Int, LineAddr, PacketId, PortId, Time};
+use crate::kernel::{Due, Int, LineAddr, PacketId, PortId, Time};
 use crate::memory::LINE_U32;
 use crate::stack::pmd::nic_on;
 use crate::stack::{qp, Awaited, Ctx, Step};
@@ -138,9 +138,21 @@ impl CcnicServer {
                 return Step::Wait { on: Awaited::Line(port.host.polled_line()), instructions };
             }
             self.at = (self.at + 1) % all;
+            if self.idle > 0 && c.program.ops.is_empty() {
+                self.ports[self.at].host.poll(true, c);
+                return Step::Poll { of: all, until: Due::NEVER };
+            }
         }
         self.ports[self.at].host.poll(true, c);
         Step::Run
+    }
+
+    pub(super) fn skip_polls(&mut self, polls: u64) {
+        let all = self.ports.len();
+        for k in 0..polls.min((3 * all).to_u64()).to_usize() {
+            self.ports[(self.at + k) % all].host.common.skip_polls(1);
+        }
+        self.at = (self.at + (polls % all.to_u64()).to_usize()) % all;
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {

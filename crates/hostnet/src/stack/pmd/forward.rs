@@ -13,6 +13,18 @@ impl PollMode {
         self.poll(c);
     }
 
+    /// Trains the branch predictor with `polls` polls that have found nothing.
+    pub(in crate::stack) fn skip_polls(&mut self, polls: u64) {
+        if let Some(f) = &mut self.predictor {
+            f.train_in_vain(polls);
+        }
+    }
+
+    /// Whether no packet waits for a transmit descriptor.
+    pub(in crate::stack) fn has_sent_all(&self) -> bool {
+        self.backlog.is_empty()
+    }
+
     /// Performs an `rx_burst` of up to `most` packets, if any have arrived; returns their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
         self.train_predictor(c);
