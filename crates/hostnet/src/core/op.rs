@@ -137,6 +137,29 @@ impl Op {
         kind << 1 | u8::from(lines > 1)
     }
 
+    /// First line and number of lines that the op reads or writes through the caches, for a copy those of its destination; None
+    /// for other ops.
+    pub fn accesses(&self) -> Option<(LineAddr, u32)> {
+        match *self {
+            Op::Load { line, lines }
+            | Op::DependentLoad { line, lines }
+            | Op::Prefetch { line, lines }
+            | Op::PrefetchOwn { line, lines }
+            | Op::Store { line, lines }
+            | Op::DependentStore { line, lines }
+            | Op::Copy { to: line, lines, .. } => Some((line, lines)),
+            Op::Anchor { line }
+            | Op::Chase { line, .. }
+            | Op::Walk { line, .. }
+            | Op::Release { line, .. }
+            | Op::Ahead { line }
+            | Op::DependentPrefetch { line }
+            | Op::LoadOwn { line }
+            | Op::Atomic { line } => Some((line, 1)),
+            _ => None,
+        }
+    }
+
     /// Whether instructions of kind `site` load a line several times (`Walk`).
     pub fn is_walk(site: u8) -> bool {
         site == Op::Walk { line: LineAddr(0), loads: 1 }.site()

@@ -369,6 +369,7 @@ impl Memory {
     /// Performs a device's request with all its consequences at `t.issued` in functional mode, without queues and
     /// without an answer; see [`Memory::functional`].
     pub fn dma_functional(&mut self, cal: &mut impl MemoryPosts, t: &Txn) {
+        self.prefetch_on_host(t.line, t.lines.into());
         for line in t.line.span(t.lines) {
             let home = self.home_of_device_line(line);
             if t.op == TxnOp::DmaWrite {

@@ -24,6 +24,15 @@ impl Memory {
         }
     }
 
+    /// Prefetches, on the computer that runs the simulation, the sets in which `lines` accesses of `core` from `line` on look.
+    pub fn prefetch_sets_on_host(&self, core: CoreId, line: LineAddr, lines: u32) {
+        let (llc, l2) = (&self.nodes[self.node_of_core(core)].llc, &self.l2[core]);
+        for l in line.span(lines) {
+            llc.prefetch_on_host(l);
+            l2.prefetch_in_slice_on_host(l);
+        }
+    }
+
     /// Obtains ownership of `line` for `core`, which does not write it yet, in functional mode.
     pub fn own_functional(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
         if self.owns(core, line) {
