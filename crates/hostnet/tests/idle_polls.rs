@@ -105,8 +105,88 @@ fn silence_costs_no_events_whatever_polls() {
     }
 }
 
-/// Instructions of the threads of `p` in `span`: a round takes a hit of the L1 for each line and the instructions of its
-/// fixed costs, and has the instructions of both.
+/// Scenarios without the name and the run, with `@rate@` where packets come at equal distances, and with `@flight@` where
+/// the clients of TAS are as far away.
+const OTHERS: [(&str, &str); 7] = [
+    (
+        "TAS over a NIC",
+        r#"override = { nodes = { count = 1 } }
+        placement = { policy = "ddio" }
+        tenant = [{ name = "t", cores = 3, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 2, pipelined = 1 } }]
+        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
+        traffic = { arrivals = "closed", outstanding = 2, timeout = "1 s" }"#,
+    ),
+    (
+        "TAS over an overlay",
+        r#"placement = { policy = "ddio" }
+        tenant = [{ name = "t", node = 1, cores = 3, stack = "ccnic", app = { kind = "tcp_echo", rpc = "64 B", flows = 2, pipelined = 1 } }]
+        ccnic = { mode = "overlay", nic_node = 0, nic_threads = 4 }
+        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
+        traffic = { arrivals = "closed", outstanding = 2, timeout = "1 s" }"#,
+    ),
+    (
+        "TAS on the two threads of a core",
+        r#"override = { nodes = { count = 1, cores = 1 } }
+        placement = { policy = "ddio" }
+        tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
+        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
+        traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
+    ),
+    (
+        "two threads of an overlay on a core, and a server on another",
+        r#"override = { nodes = { cores = 1 } }
+        placement = { policy = "ddio" }
+        tenant = [{ name = "t", node = 1, cores = 2, stack = "ccnic", app = { kind = "loopback", bytes = "64 B" } }]
+        ccnic = { mode = "forward", nic_node = 0, nic_threads = 2 }
+        traffic = { arrivals = "fixed", rate = "@rate@" }"#,
+    ),
+    (
+        "a server and its NIC's thread on a core",
+        r#"override = { nodes = { count = 1, cores = 1 } }
+        placement = { policy = "ddio" }
+        tenant = [{ name = "t", cores = 1, stack = "ccnic", app = { kind = "loopback", bytes = "64 B" } }]
+        ccnic = { mode = "forward", nic_node = 0 }
+        traffic = { arrivals = "fixed", rate = "@rate@" }"#,
+    ),
+    (
+        "an overlay on a core that follows hints",
+        r#"placement = { policy = "idio", mode = "dynamic", ways = 2 }
+        tenant = [{ name = "t", node = 1, cores = 1, stack = "ccnic", app = { kind = "clique_map", objects = 4096, get_fraction = 1.0, zipf = 0.75, below_100 = 0.999 } }]
+        ccnic = { mode = "overlay", nic_node = 0 }
+        peripheral = [{ kind = "ethernet" }]
+        traffic = { arrivals = "fixed", rate = "@rate@" }"#,
+    ),
+    (
+        "TAS on cores that follow hints",
+        r#"override = { nodes = { count = 1 } }
+        placement = { policy = "idio", mode = "dynamic", ways = 2 }
+        tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
+        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
+        traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
+    ),
+];
+
+/// The scenario `rest` with packets at `rate`, or with clients at a distance of `flight`.
+fn other(rest: &str, rate: &str, flight: &str) -> String {
+    let run = "run = { load = \"fixed\", warmup_requests = 5, requests = 20 }";
+    let rest = rest.replace("@rate@", rate).replace("@flight@", flight);
+    format!("name = \"other\"\nplatform = \"icx\"\n{rest}\n{run}\n")
+}
+
+/// As above, for services, for threads that share a core, and for cores that follow IDIO's hints. Executed polls would
+/// cost 10,000 events in each millisecond at least.
+#[test]
+fn silence_costs_no_events_with_tas_second_threads_and_hints() {
+    for (name, rest) in OTHERS {
+        let events = |rate: &str, flight: &str| get(&simulate(&other(rest, rate, flight)), "sim_events");
+        let (ms, ten_ms) = (events("1 krps", "0.5 ms"), events("0.1 krps", "5 ms"));
+        assert!((ten_ms - ms).abs() < 0.1 * ms, "{name}: {ms} events, and {ten_ms} in ten times the time");
+        assert!(ms < 20_000.0, "{name}: {ms} events");
+    }
+}
+
+/// Instructions in `span` of the threads of `p` that poll in turn: a round takes a hit of the L1 for each line and the
+/// instructions of its fixed costs, and has the instructions of both. The second number is that of a round.
 fn expected(p: &Poller, s: &Scenario, span: Time) -> (f64, f64) {
     let core = &s.platform.core;
     let Freq(hz) = core.clock;
@@ -127,7 +207,8 @@ fn polls_that_are_counted_have_their_instructions() {
     for p in &POLLERS {
         let s = scenario(&p.text("0.01 krps"));
         let span = Time::ns(2_000_000);
-        let (instructions, round) = expected(p, &s, span);
+        let (mut instructions, round) = expected(p, &s, span);
+        let (Freq(hz), ipc) = (s.platform.core.clock, s.platform.core.compute_ipc);
         let mut host = Host::new(Arc::new(s)).expect("a host");
         // Without an event at the end, a run would go on to the next packet.
         let run = |host: &mut Host, time: Time| {
@@ -135,6 +216,9 @@ fn polls_that_are_counted_have_their_instructions() {
             host.run_for(time);
         };
         run(&mut host, Time::ns(20_000));
+        // The others poll one line, and do nothing but polls: they execute as much as a core can.
+        let others = host.machine.cpus.len() - p.threads.len();
+        instructions += others as f64 * span.as_ns() * 1e-9 * ipc * hz as f64;
         let counted = |host: &Host| host.machine.cpus.iter().map(|c| c.instructions).sum::<u64>();
         let (before, since, events) = (counted(&host), host.machine.now, host.machine.cal.popped());
         run(&mut host, span);

@@ -575,7 +575,7 @@ impl Run<'_, '_> {
             if !by_time && w.part % sampled == 0 {
                 self.world.members[0].sample();
             }
-            self.world.members[0].count_rounds();
+            self.world.members[0].count_polls();
             let mut reading = self.world.members[0].reading();
             self.world.client_metrics(&mut reading.values);
             w.batches.add(reading);

@@ -117,6 +117,7 @@ impl Host {
         self.meters.window.last_sample = (self.machine.now, 0, 0);
         self.machine.mem.restart_meters(self.machine.now);
         self.machine.placement.restart();
+        self.count_polls();
         for c in &mut self.machine.cpus {
             c.restart_meters(self.machine.now);
         }
@@ -279,7 +280,7 @@ impl Host {
 
     /// Result of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
-        self.count_rounds();
+        self.count_polls();
         let Reading { mut values, tenants, .. } = self.reading();
         self.predict(&mut values);
         let mut tables = self.tables();

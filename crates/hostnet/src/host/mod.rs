@@ -265,6 +265,9 @@ impl Host {
         if let Some(b) = tally.bursts.as_mut().filter(|_| takes) {
             b.taken(self.machine.now);
         }
+        if self.machine.mem.siblings.is_some() {
+            self.on_step_beside_sibling(core, next);
+        }
         match next {
             Step::Run => self.machine.start(core),
             Step::Wait { on, instructions } => self.wait(core, on, instructions, Due::NEVER),
@@ -324,17 +327,6 @@ impl Host {
             (Wakes::Now, IdleState::PollingInTurn { .. }) => self.resume_polls(core),
             _ => {}
         }
-    }
-
-    /// Excludes empty polls up to now from the window that begins.
-    fn restart_polls(&mut self) {
-        let now = self.machine.now;
-        for (slot, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
-            if let IdleState::Polling { since, instructions, counted, .. } = &mut slot.idle {
-                *counted = cpu.next_poll(*since, now, *instructions).1;
-            }
-        }
-        self.leave_out_rounds();
     }
 
     /// Posts the interrupts that queues of the NIC on `port` have requested; only sleeping cores take them.
@@ -504,7 +496,7 @@ impl Host {
     pub fn run_for(&mut self, time: Time) {
         let end = self.machine.now + time;
         self.run_until(end, |_| false);
-        self.count_rounds();
+        self.count_polls();
     }
 
     /// Stops devices, and cores that serve no packets, and lets all work in flight end.

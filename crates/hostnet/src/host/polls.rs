@@ -1,11 +1,23 @@
-//! Threads that poll several places in turn: while they find nothing, their polls are counted instead of executed.
+//! Threads that poll: while they find nothing, their polls are counted instead of executed.
+//!
+//! The two threads of a core share its L1 and its issue slots. The polls of one are counted only while the other one
+//! sleeps, or polls as well: before a thread begins anything else, its sibling executes its polls again.
 
 use super::Host;
 use crate::core;
 use crate::kernel::{Due, Post, ThreadId};
 use crate::machine::Event;
 use crate::stack::role::IdleState;
-use crate::stack::Software;
+use crate::stack::{Software, Step};
+
+#[cfg(test)]
+use tests::counts;
+
+/// Whether polls may be counted; tests also execute them.
+#[cfg(not(test))]
+const fn counts() -> bool {
+    true
+}
 
 impl Host {
     /// Lets a core run the poll in its buffer, one of `of` that it repeats in turn until `until` at most. The core stops
@@ -13,18 +25,63 @@ impl Host {
     #[inline(never)]
     pub(super) fn poll(&mut self, core: ThreadId, of: usize, until: Due) {
         let m = &mut self.machine;
-        let slot = &mut self.cores[core];
-        let round = slot.round.get_or_insert_default();
-        // A sibling thread writes lines without taking them away, and changes the duration of instructions.
-        let alone = m.mem.sibling(core).is_none();
-        if !alone || until.by(m.now).is_some() || !round.repeats(&m.cpus[core], &m.mem, of) {
-            return m.start(core);
+        if m.mem.siblings.is_some() {
+            m.share_slots(core); // as at the start of a program
         }
-        round.lines().for_each(|line| m.mem.watch_at_home(core, line));
+        let round = self.cores[core].round.get_or_insert_default();
+        round.interrupt();
+        let repeats = counts() && until.by(m.now).is_none() && round.repeats(&m.cpus[core], &m.mem, of);
+        if !repeats || !self.sibling_is_still(core) {
+            return self.execute_poll(core, of);
+        }
+        let m = &mut self.machine;
+        let slot = &mut self.cores[core];
+        slot.round.iter().flat_map(|round| round.lines()).for_each(|line| m.mem.watch_at_home(core, line));
         if let Some(at) = until.time() {
             m.cal.push(at, Event::Interrupt(core));
         }
         slot.idle = IdleState::PollingInTurn { until };
+    }
+
+    /// Executes the poll in a core's buffer.
+    fn execute_poll(&mut self, core: ThreadId, of: usize) {
+        let m = &mut self.machine;
+        if let Some(round) = &mut self.cores[core].round {
+            round.note(&m.cpus[core], &m.mem, of);
+            if !round.is_steady() {
+                self.resume_sibling(core);
+            }
+        }
+        self.machine.start(core);
+    }
+
+    /// Whether the other thread of the core, if there is one, has nothing in flight but polls, so that it neither takes
+    /// lines out of the L1 nor stores to them.
+    fn sibling_is_still(&self, core: ThreadId) -> bool {
+        let m = &self.machine;
+        m.mem.sibling(core).is_none_or(|other| match self.cores[other].idle {
+            IdleState::Not => self.cores[other].round.as_ref().is_some_and(|round| round.is_steady()),
+            _ => m.cpus[other].is_quiet(&m.mem),
+        })
+    }
+
+    /// Lets the other thread of a core execute its polls again.
+    fn resume_sibling(&mut self, core: ThreadId) {
+        let Some(other) = self.machine.mem.sibling(core) else { return };
+        if let IdleState::PollingInTurn { .. } = self.cores[other].idle {
+            self.resume_polls(other);
+        }
+    }
+
+    /// Notes that a thread, which shares its core, does `next`.
+    #[cold]
+    pub(super) fn on_step_beside_sibling(&mut self, core: ThreadId, next: Step) {
+        match next {
+            Step::Poll { .. } => return,
+            Step::Run => self.resume_sibling(core),
+            _ => {}
+        }
+        self.cores[core].round.iter_mut().for_each(|round| round.interrupt());
     }
 
     /// Lets a core, for which an event has arrived, execute its polls again.
@@ -43,21 +100,39 @@ impl Host {
     }
 
     /// Adds to the cores' counts the polls up to now.
-    pub(super) fn count_rounds(&mut self) {
+    pub(super) fn count_polls(&mut self) {
         let m = &mut self.machine;
+        let now = m.now;
         for (core, slot) in self.cores.enumerate_mut() {
-            if let (IdleState::PollingInTurn { .. }, Some(round)) = (slot.idle, &mut slot.round) {
-                round.count(&mut m.cpus[core], &m.mem, m.now);
+            let cpu = &mut m.cpus[core];
+            match &mut slot.idle {
+                IdleState::Polling { since, instructions, counted, .. } => {
+                    let polls = cpu.next_poll(*since, now, *instructions).1;
+                    cpu.instructions += (polls - *counted) * u64::from(*instructions);
+                    *counted = polls;
+                }
+                IdleState::PollingInTurn { .. } => {
+                    slot.round.iter_mut().for_each(|round| round.count(cpu, &m.mem, now));
+                }
+                IdleState::Not | IdleState::Asleep => {}
             }
         }
     }
 
     /// Excludes polls up to now from the window that begins.
-    pub(super) fn leave_out_rounds(&mut self) {
+    pub(super) fn restart_polls(&mut self) {
         let m = &mut self.machine;
+        let now = m.now;
         for (core, slot) in self.cores.enumerate_mut() {
-            if let (IdleState::PollingInTurn { .. }, Some(round)) = (slot.idle, &mut slot.round) {
-                round.leave_out(&m.cpus[core], &m.mem, m.now);
+            let cpu = &m.cpus[core];
+            match &mut slot.idle {
+                IdleState::Polling { since, instructions, counted, .. } => {
+                    *counted = cpu.next_poll(*since, now, *instructions).1;
+                }
+                IdleState::PollingInTurn { .. } => {
+                    slot.round.iter_mut().for_each(|round| round.leave_out(cpu, &m.mem, now));
+                }
+                IdleState::Not | IdleState::Asleep => {}
             }
         }
     }
@@ -66,10 +141,24 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::resolve;
     use crate::core::Op;
     use crate::host::tests::{pair, program, until_free};
+    use crate::host::{run as run_host, Outcome};
     use crate::kernel::{LineAddr, Time};
+    use crate::meter::METRICS;
     use crate::stack::Notice;
+    use std::cell::Cell;
+    use std::path::PathBuf;
+
+    thread_local! {
+        /// Whether every poll is executed, so that a test can tell what counting changes.
+        static EXECUTES: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(super) fn counts() -> bool {
+        !EXECUTES.get()
+    }
 
     const POLLER: ThreadId = ThreadId(0);
     const WRITER: ThreadId = ThreadId(1);
@@ -91,12 +180,29 @@ mod tests {
         accesses: u64,
     }
 
-    /// Polls two lines in turn, each in a program of its own; the other core writes line `written` after `silence`. The
-    /// polls are counted where `counted` says so, and executed otherwise. Returns the number of events, too.
-    fn polls(counted: bool, written: usize, silence: Time) -> (Found, u64) {
+    /// Whether one program loads both lines, or each has a program of its own.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Loads {
+        Apart,
+        Together,
+    }
+
+    impl Loads {
+        fn programs(self, [a, b]: [LineAddr; 2]) -> Vec<Vec<Op>> {
+            let (a, b) = (poll_of(a, COMPUTE[0]), poll_of(b, COMPUTE[1]));
+            match self {
+                Loads::Apart => vec![a.to_vec(), b.to_vec()],
+                Loads::Together => vec![[&a[..2], &b[..]].concat()],
+            }
+        }
+    }
+
+    /// Polls two lines in turn; the other core writes line `written` after `silence`. The polls are counted where
+    /// `counted` says so, and executed otherwise. Returns the number of events, too.
+    fn polls(counted: bool, loads: Loads, written: usize, silence: Time) -> (Found, u64) {
         let (mut host, base) = pair();
         let lines = [base, base + 64];
-        let programs = [0, 1].map(|k| poll_of(lines[k], COMPUTE[k]));
+        let programs = loads.programs(lines);
         // Loads of memory that has been written are looked up at their time, not ahead of the calendar.
         program(&mut host, WRITER, &[Op::Store { line: base + 128, lines: 1 }, Op::Fence]);
         until_free(&mut host, WRITER);
@@ -110,22 +216,22 @@ mod tests {
         let hit = host.machine.mem.lat.l1;
         let mut next = 0;
         loop {
-            host.machine.cpus[POLLER].program.ops = programs[next].to_vec();
+            host.machine.cpus[POLLER].program.ops.clone_from(&programs[next]);
             if counted {
-                host.poll(POLLER, 2, Due::NEVER);
+                host.poll(POLLER, programs.len(), Due::NEVER);
             } else {
                 host.machine.start(POLLER);
             }
             let (end, _) = until_free(&mut host, POLLER);
             let cpu = &host.machine.cpus[POLLER];
-            let line = programs.iter().position(|p| p[..] == cpu.program.ops).expect("one of the programs");
+            let line = programs.iter().position(|p| *p == cpu.program.ops).expect("one of the programs");
             let (accesses, ps) = (cpu.amat.accesses - loads.accesses, cpu.amat.ps - loads.ps);
             if ps > u128::from(accesses * hit.0) {
                 let instructions = cpu.instructions - before;
                 let found = Found { after: end - began, line, instructions, accesses };
                 return (found, host.machine.cal.popped() - events);
             }
-            next = 1 - line;
+            next = (line + 1) % programs.len();
         }
     }
 
@@ -141,8 +247,8 @@ mod tests {
             let mut misses = Vec::new();
             for ps in (3_000_000..3_000_000 + round.0).step_by(1371) {
                 let silence = Time(ps);
-                let (executed, all) = polls(false, written, silence);
-                let (counted, few) = polls(true, written, silence);
+                let (executed, all) = polls(false, Loads::Apart, written, silence);
+                let (counted, few) = polls(true, Loads::Apart, written, silence);
                 assert_eq!(counted, executed, "line {written} after {silence}");
                 assert!(few * 4 < all, "{few} events instead of {all}");
                 assert_eq!(counted.line, written);
@@ -157,6 +263,102 @@ mod tests {
             let (least, most) = (misses.iter().min().expect("some"), misses.iter().max().expect("some"));
             assert!(*least >= l.l1 + l.l2 + l.noc + l.llc + l.noc, "{least} is no miss");
             assert!(*most < Time::ns(150), "{most}");
+        }
+    }
+
+    /// The same where one program loads both lines, and waits for the second one only.
+    #[test]
+    fn counted_polls_of_two_lines_at_once_find_a_write_when_executed_ones_do() {
+        for written in [0, 1] {
+            for ps in (3_000_000..3_080_000).step_by(371) {
+                let (executed, all) = polls(false, Loads::Together, written, Time(ps));
+                let (counted, few) = polls(true, Loads::Together, written, Time(ps));
+                assert_eq!(counted, executed, "line {written} after {ps} ps");
+                assert!(few * 4 < all, "{few} events instead of {all}");
+            }
+        }
+    }
+
+    /// Threads that poll several places, with gaps of 100 us between packets, and of 1 ms where clients of TAS answer.
+    const SCENARIOS: [(&str, &str); 7] = [
+        (
+            "TAS over a NIC",
+            r#"override = { nodes = { count = 1 } }
+            placement = { policy = "ddio" }
+            tenant = [{ name = "t", cores = 4, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 6, pipelined = 1 } }]
+            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
+            traffic = { arrivals = "closed", outstanding = 6, timeout = "1 s" }"#,
+        ),
+        (
+            "TAS over an overlay",
+            r#"placement = { policy = "ddio" }
+            tenant = [{ name = "t", node = 1, cores = 3, stack = "ccnic", app = { kind = "tcp_echo", rpc = "64 B", flows = 2, pipelined = 1 } }]
+            ccnic = { mode = "overlay", nic_node = 0, nic_threads = 4 }
+            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
+            traffic = { arrivals = "closed", outstanding = 2, timeout = "1 s" }"#,
+        ),
+        (
+            "TAS on the two threads of a core",
+            r#"override = { nodes = { count = 1, cores = 1 } }
+            placement = { policy = "ddio" }
+            tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
+            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
+            traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
+        ),
+        (
+            "TAS on cores that follow hints",
+            r#"override = { nodes = { count = 1 } }
+            placement = { policy = "idio", mode = "dynamic", ways = 2 }
+            tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
+            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
+            traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
+        ),
+        (
+            "a server of two queue pairs, whose overlay runs on the two threads of a core",
+            r#"override = { nodes = { cores = 1 } }
+            placement = { policy = "ddio" }
+            tenant = [{ name = "t", node = 1, cores = 1, stack = "ccnic", app = { kind = "clique_map", objects = 4096, get_fraction = 1.0, zipf = 0.75, below_100 = 0.999 } }]
+            ccnic = { mode = "overlay", nic_node = 0, nic_threads = 2 }
+            peripheral = [{ kind = "ethernet" }]
+            traffic = { arrivals = "fixed", rate = "10 krps" }"#,
+        ),
+        (
+            "a server and its NIC's thread on a core",
+            r#"override = { nodes = { count = 1, cores = 1 } }
+            placement = { policy = "ddio" }
+            tenant = [{ name = "t", cores = 1, stack = "ccnic", app = { kind = "loopback", bytes = "64 B" } }]
+            ccnic = { mode = "forward", nic_node = 0 }
+            traffic = { arrivals = "fixed", rate = "10 krps" }"#,
+        ),
+        (
+            "an overlay on a core that follows hints",
+            r#"placement = { policy = "idio", mode = "dynamic", ways = 2 }
+            tenant = [{ name = "t", node = 1, cores = 1, stack = "ccnic", app = { kind = "clique_map", objects = 4096, get_fraction = 1.0, zipf = 0.75, below_100 = 0.999 } }]
+            ccnic = { mode = "overlay", nic_node = 0 }
+            peripheral = [{ kind = "ethernet" }]
+            traffic = { arrivals = "fixed", rate = "10 krps" }"#,
+        ),
+    ];
+
+    /// Every metric but the number of events is the same, bit for bit.
+    #[test]
+    fn a_run_with_counted_polls_measures_what_a_run_with_executed_polls_does() {
+        let platforms = [PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms")];
+        for (name, rest) in SCENARIOS {
+            let run = "run = { load = \"fixed\", warmup_requests = 4, requests = 12 }";
+            let text = format!("name = \"polls\"\nplatform = \"icx\"\n{rest}\n{run}\n");
+            let spec = resolve(&text, "polls.toml", &platforms).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let [executed, counted] = [true, false].map(|executes| {
+                EXECUTES.set(executes);
+                run_host(&spec, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{name}: {e}"))
+            });
+            let events = |o: &Outcome| o.values.named("sim_events").expect("events");
+            let (few, all) = (events(&counted), events(&executed));
+            assert!(few * 4.0 < all, "{name}: {few} events instead of {all}");
+            let metrics = METRICS.iter().zip(executed.values.0.iter().zip(&counted.values.0));
+            for (m, (executed, counted)) in metrics.filter(|(m, _)| m.name != "sim_events") {
+                assert_eq!(counted, executed, "{name}: {}", m.name);
+            }
         }
     }
 

@@ -65,7 +65,7 @@ fn build(s: &Scenario, tenant: TenantId, spec: &TcpEchoSpec, cores: &[ThreadId],
     let sockets = map.get(sockets).base;
     let memory = TasMemory { buckets, states, receive, transmit, threads, sockets };
     let nic = s.nic_of(tenant).map(|(port, _)| NicAt::Port(port));
-    Service::new(spec.clone(), memory, fast, nic, remedy(s))
+    Service::new(spec.clone(), memory, &cores[..=fast], nic, remedy(s))
 }
 
 /// Clause about the keys that a user may change when segments are lost, which the clients cannot retransmit.

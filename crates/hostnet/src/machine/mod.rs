@@ -361,7 +361,7 @@ impl Machine {
 
     /// Sets the issue slots of `thread`, which starts a program, according to the share that the sibling thread takes.
     #[cold]
-    fn share_slots(&mut self, thread: ThreadId) {
+    pub fn share_slots(&mut self, thread: ThreadId) {
         let Some(other) = self.mem.sibling(thread) else { return };
         let share = self.cpus[other].slots_taken();
         self.cpus[thread].share_slots(share, self.now);

@@ -131,6 +131,11 @@ impl Memory {
         self.region_may_change(line, write) && self.hits(core, line, write)
     }
 
+    /// Whether the L2s of cores include their L1s, so that an L2 which evicts a line also takes it from the L1.
+    pub fn l2_includes_l1(&self) -> bool {
+        self.l2_inclusive
+    }
+
     /// Whether another agent may write `line` while a core that holds the line reads it.
     pub fn read_may_race(&self, line: LineAddr) -> bool {
         self.races && self.region_may_change(line, false)

@@ -265,7 +265,7 @@ impl Cpu {
     }
 
     /// Dispatches `n` instructions that touch no memory.
-    fn compute(&mut self, n: u32) {
+    pub(super) fn compute(&mut self, n: u32) {
         self.seq += u64::from(n);
         self.instructions += u64::from(n);
         self.t += u64::from(n) * self.smt_slots.compute;

@@ -34,6 +34,11 @@ impl PendingSweeps {
         self.0.push_back(SweepMessage { line, lines, arrives: None });
     }
 
+    /// Whether all messages arrived before `now`.
+    pub fn all_arrived(&self, now: Time) -> bool {
+        self.0.iter().all(|m| m.arrives.is_some_and(|at| at < now))
+    }
+
     fn of(&self, line: LineAddr) -> Option<&SweepMessage> {
         self.0.iter().rev().find(|m| line.is_within(m.line, m.lines.into()))
     }

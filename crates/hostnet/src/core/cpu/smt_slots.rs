@@ -42,13 +42,27 @@ impl SmtSlots {
         (self.since, self.before) = (now, 0);
     }
 
-    fn average(&mut self, instructions: u64, now: Time) {
+    /// Earliest time at which the present averaging window can end.
+    pub fn window_ends(&self) -> Time {
+        self.since + WINDOW
+    }
+
+    /// Ends the averaging window at `now` if it has lasted long enough; the thread has executed `instructions` so far.
+    pub fn average(&mut self, instructions: u64, now: Time) {
         let span = now - self.since;
         if span >= WINDOW {
             let taken = (instructions - self.before) * self.alone.0;
             self.share = (taken.to_f64() / (span.0 * FRAC).to_f64()).min(1.0);
             (self.since, self.before) = (now, instructions);
         }
+    }
+
+    /// Whether the share of the last window is that of a thread which only repeats `programs` of `instructions` together
+    /// that take `time`, in 1/16 ps. A window begins and ends with a program, so that it may cut a round of several ones.
+    pub fn is_settled(&self, instructions: u64, time: u64, programs: usize) -> bool {
+        let share = ((instructions * self.alone.0).to_f64() / time.to_f64()).min(1.0);
+        let cut = if programs > 1 { time.to_f64() / (WINDOW.0 * FRAC).to_f64() } else { 0.0 };
+        (self.share - share).abs() <= share * (cut + 1e-5)
     }
 
     /// Sets the durations for a sibling thread that takes `share` of the slots.

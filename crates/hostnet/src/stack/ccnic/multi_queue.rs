@@ -97,10 +97,12 @@ impl MultiQueueNic {
 
     pub(super) fn skip_polls(&mut self, polls: u64) {
         let all = self.pairs.len();
+        let polled = std::mem::take(&mut self.pairs[self.at].nic_mut().common.polled);
         for k in 0..polls.min((3 * all).to_u64()).to_usize() {
             self.pairs[(self.at + k) % all].nic_mut().common.skip_polls(1);
         }
         self.at = (self.at + (polls % all.to_u64()).to_usize()) % all;
+        self.pairs[self.at].nic_mut().common.polled = polled;
     }
 
     /// Performs a side effect; a store becomes visible for the queue pair that `tag` names by its index within the

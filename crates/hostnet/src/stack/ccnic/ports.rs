@@ -51,6 +51,29 @@ impl Ports {
         true
     }
 
+    /// Number of polls that visit all queue pairs.
+    pub fn polls(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whether no packet waits in the thread.
+    pub fn has_nothing(&self) -> bool {
+        self.ports.iter().all(ServerPort::has_nothing)
+    }
+
+    /// Goes on as after `polls` polls that have found nothing, after each `polls()` of which the thread has taken none.
+    pub fn skip_polls(&mut self, polls: u64) {
+        let all = self.ports.len().to_u64();
+        self.ports[self.at].host.common.polled = false;
+        for k in 0..polls.min(3 * all) {
+            self.ports[((self.at.to_u64() + k) % all).to_usize()].host.common.skip_polls(1);
+        }
+        let ended = self.at.to_u64() + polls;
+        self.at = (ended % all).to_usize();
+        self.first = ((self.first.to_u64() + ended / all) % all).to_usize();
+        self.ports[self.at].host.common.polled = true;
+    }
+
     /// Returns up to `most` of the packets that were taken.
     pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<ReceivedPacket> {
         let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return Vec::new() };

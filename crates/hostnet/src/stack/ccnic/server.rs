@@ -149,10 +149,12 @@ impl CcnicServer {
 
     pub(super) fn skip_polls(&mut self, polls: u64) {
         let all = self.ports.len();
+        let polled = std::mem::take(&mut self.ports[self.at].host.common.polled);
         for k in 0..polls.min((3 * all).to_u64()).to_usize() {
             self.ports[(self.at + k) % all].host.common.skip_polls(1);
         }
         self.at = (self.at + (polls % all.to_u64()).to_usize()) % all;
+        self.ports[self.at].host.common.polled = polled;
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
@@ -205,6 +207,11 @@ impl ServerPort {
     /// Reclaims what has been sent, before the answers that are queued are sent.
     pub(super) fn free_completed(&mut self, i: &mut CcnicInterface, p: &mut Program) {
         self.host.free_completed_batch(i, self.replies.len(), p);
+    }
+
+    /// Whether no packet waits in the thread.
+    pub(super) fn has_nothing(&self) -> bool {
+        self.host.taken.is_empty() && self.host.received.is_empty() && self.replies.is_empty()
     }
 
     /// Queues a packet of `bytes` bytes in `buffer` to be sent.

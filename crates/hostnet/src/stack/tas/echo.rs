@@ -1,10 +1,10 @@
 //! The application's thread of TAS, which reads requests from flows' receive buffers and writes replies to their
 //! transmit buffers.
 
-use super::{ContextEntry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
+use super::{only_computes, ContextEntry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
 use crate::core::{Op, Program};
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{Due, Int, LineAddr};
 use crate::meter::life::Milestone;
 use crate::stack::{Ctx, Step, StepMachine};
 use std::collections::VecDeque;
@@ -36,18 +36,22 @@ impl Echo {
             let n = t.flows.len();
             (self.known, self.said, self.is_active) = (vec![0; n], vec![0; n], vec![false; n]);
         }
-        let p = &mut *c.program;
+        let (p, mut idle) = (&mut *c.program, false);
         if std::mem::take(&mut self.polled) {
             self.take_entries(t, p, &mut c.machine);
             self.post_entries(t, p);
             self.serve(t, p, &mut c.machine);
+            idle = self.active.is_empty() && self.unsaid.is_empty() && only_computes(p);
         }
         for (context, lines) in t.contexts.iter().zip(&t.memory.threads) {
             p.push(Op::Anchor { line: lines[0] + context.to_app_ends.1 / TO_APP % QUEUE });
         }
         p.push(Op::Await);
         self.polled = true;
-        Step::Run
+        match idle {
+            true => Step::Poll { of: 1, until: Due::NEVER },
+            false => Step::Run,
+        }
     }
 
     /// Polls the context queues: takes entries from all threads of the fast path, in turn.
@@ -161,6 +165,7 @@ impl Echo {
             t.flows[e.flow.to_usize()].announced += u64::from(e.bytes);
             t.pass(e.flow, t.flows[e.flow.to_usize()].announced, Milestone::Announced, &mut c.machine);
             t.contexts[q].from_app.push_back(e);
+            t.woken.push(t.cores[q]);
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use super::io::{Io, ReceivedPacket};
 use super::{
-    lines, Context, ContextEntry, Service, TasFlow, TasSegment, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE,
+    lines, only_computes, Context, ContextEntry, Service, TasFlow, TasSegment, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE,
     STATE, TO_APP,
 };
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{Due, Int, LineAddr};
 use crate::meter::life::{key_of_segment, Milestone};
 use crate::stack::pmd::nic_on;
 use crate::stack::{Ctx, Step};
@@ -34,6 +34,8 @@ pub struct FastPath {
     pub(super) io: Io,
     /// Whether the last program polled.
     polled: bool,
+    /// Whether the last turn found nothing to do.
+    idle: bool,
     /// Flows in the queue manager; `leaving` holds entries that are being sent to the application.
     managed: VecDeque<u32>,
     entries_in_flight: VecDeque<ContextEntry>,
@@ -48,27 +50,46 @@ fn update(state: LineAddr, p: &mut Program) {
 
 impl FastPath {
     pub(super) fn new(local: usize, io: Io) -> FastPath {
-        FastPath { local, io, polled: false, managed: VecDeque::new(), entries_in_flight: VecDeque::new() }
+        FastPath { local, io, polled: false, idle: false, managed: VecDeque::new(), entries_in_flight: VecDeque::new() }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.polled) {
             if self.io.gathers(c) {
                 self.polled = true;
-                return Step::Run;
+                // An entry that has come since the last turn waits for the next one.
+                self.idle &= self.io.has_nothing() && self.has_no_entry(c);
+                return self.polls();
             }
-            self.turn(c);
+            self.idle = self.turn(c);
         }
         let Some(t) = c.roles.get_mut::<Service>() else { return Step::Idle };
         let at = t.contexts[self.local].from_app_ends.1;
         c.program.push(Op::Load { line: t.memory.threads[self.local][1] + at / FROM_APP % QUEUE, lines: 1 });
         self.io.poll(c);
         self.polled = true;
-        Step::Run
+        self.polls()
     }
 
-    fn turn(&mut self, c: &mut Ctx) {
-        let Some(t) = c.roles.get_mut::<Service>() else { return };
+    /// Activity of the core whose program polls.
+    fn polls(&self) -> Step {
+        match self.idle {
+            true => Step::Poll { of: self.io.polls(), until: Due::NEVER },
+            false => Step::Run,
+        }
+    }
+
+    fn has_no_entry(&self, c: &Ctx) -> bool {
+        c.roles.get::<Service>().is_some_and(|t| t.contexts[self.local].from_app.is_empty())
+    }
+
+    pub(super) fn skip_polls(&mut self, polls: u64) {
+        self.io.skip_polls(polls);
+    }
+
+    /// Does what there is to do; returns whether there was nothing, and nothing is left.
+    fn turn(&mut self, c: &mut Ctx) -> bool {
+        let Some(t) = c.roles.get_mut::<Service>() else { return false };
         c.program.compute(t.spec.quirks.turn);
         let (put, taken) = t.contexts[self.local].to_app_ends;
         let room = (QUEUE * TO_APP - (put - taken)).to_usize();
@@ -80,6 +101,7 @@ impl FastPath {
         let short = self.send(c);
         self.take_entries(c);
         self.io.flush(short, c);
+        room > 0 && self.managed.is_empty() && self.io.has_nothing() && only_computes(c.program)
     }
 
     /// Performs TCP's receive processing for the packets that have arrived.
@@ -251,6 +273,7 @@ impl FastPath {
             f.delivered += u64::from(e.bytes);
             t.pass(e.flow, t.flows[e.flow.to_usize()].delivered, Milestone::Delivered, &mut c.machine);
             t.contexts[self.local].to_app.push_back(e);
+            t.woken.extend(t.cores.last());
         }
     }
 }

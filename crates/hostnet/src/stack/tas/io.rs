@@ -49,6 +49,30 @@ impl Io {
         }
     }
 
+    /// Number of polls of a turn that finds nothing.
+    pub fn polls(&self) -> usize {
+        match self {
+            Io::Driver(_) => 1,
+            Io::Ports(p) => p.polls(),
+        }
+    }
+
+    /// Whether no packet waits in the thread.
+    pub fn has_nothing(&self) -> bool {
+        match self {
+            Io::Driver(d) => d.has_sent_all(),
+            Io::Ports(p) => p.has_nothing(),
+        }
+    }
+
+    /// Goes on as after `polls` polls that have found nothing.
+    pub fn skip_polls(&mut self, polls: u64) {
+        match self {
+            Io::Driver(d) => d.skip_polls(polls),
+            Io::Ports(p) => p.skip_polls(polls),
+        }
+    }
+
     /// Takes up to `most` packets that have arrived.
     pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<ReceivedPacket> {
         match self {

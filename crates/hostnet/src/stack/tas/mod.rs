@@ -24,7 +24,8 @@ pub use io::Io;
 use super::{Ctx, Software, Step, StepMachine};
 use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
 use crate::device::NicAt;
-use crate::kernel::{Int, LineAddr, QueueId, Time};
+use crate::core::{Op, Program};
+use crate::kernel::{Int, LineAddr, QueueId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::meter::life::{Lives, Milestone};
@@ -133,6 +134,10 @@ pub struct Service {
     /// State of each flow.
     pub flows: Vec<TasFlow>,
     contexts: Vec<Context>,
+    /// Cores of the threads of the fast path, and of the application.
+    cores: Vec<ThreadId>,
+    /// Cores whose threads are to look at entries that have become visible to them.
+    woken: Vec<ThreadId>,
     /// The clients.
     pub client: TasClient,
     /// Number of packets that have ended since the beginning.
@@ -148,15 +153,23 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service with `threads` threads of the fast path, whose segments come through `nic`; `remedy` is the clause that
-    /// says what a user may change when segments are lost.
-    pub fn new(spec: TcpEchoSpec, memory: TasMemory, threads: usize, nic: Option<NicAt>, remedy: String) -> Service {
+    /// A service whose segments come through `nic`, and whose fast path runs on all of `cores` but the last one, which is
+    /// the application's; `remedy` is the clause that says what a user may change when segments are lost.
+    pub fn new(
+        spec: TcpEchoSpec,
+        memory: TasMemory,
+        cores: &[ThreadId],
+        nic: Option<NicAt>,
+        remedy: String,
+    ) -> Service {
         Service {
             flows: vec![TasFlow::default(); spec.flows.to_usize()],
             client: TasClient::new(&spec),
             spec,
             memory,
-            contexts: vec![Context::default(); threads],
+            contexts: vec![Context::default(); cores.len() - 1],
+            cores: cores.to_vec(),
+            woken: Vec::new(),
             ended: 0,
             segments: 0,
             broken: None,
@@ -217,6 +230,11 @@ fn pieces(base: LineAddr, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)
     }
 }
 
+/// Whether `p`, without its polls, accesses no memory.
+fn only_computes(p: &Program) -> bool {
+    p.ops.iter().all(|op| matches!(op, Op::Compute(_)))
+}
+
 /// Lines of `bytes` bytes that begin at the start of a line.
 fn lines(bytes: u64) -> u32 {
     bytes.div_ceil(LINE).to_u32()
@@ -251,6 +269,12 @@ impl Software for Tas {
         match self {
             Tas::Fast(f) => f.step(c),
             Tas::Echo(e) => e.step(c),
+        }
+    }
+
+    fn skip_polls(&mut self, polls: u64) {
+        if let Tas::Fast(f) = self {
+            f.skip_polls(polls);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{frame, Service, TasFlow, TasSegment, ACKNOWLEDGES, ASKS, HEADERS, REPLIES};
 use crate::app::{lines, Content};
 use crate::device::NicAt;
-use crate::kernel::{Int, PacketId, PortId, Post, Time};
+use crate::kernel::{Int, PacketId, PortId, Post, ThreadId, Time};
 use crate::meter::drops::Loss;
 use crate::meter::{metric, Values};
 use crate::stack::role::{end_packet, Bus, DrawnSegment, Role, RoleClients, RoleView};
@@ -40,6 +40,10 @@ impl Role for Service {
 
     fn ended(&self) -> Option<u64> {
         Some(self.ended)
+    }
+
+    fn take_wake_up(&mut self) -> Option<ThreadId> {
+        self.woken.pop()
     }
 
     fn counts_requests(&self, _: bool) -> bool {
