@@ -117,7 +117,7 @@ impl Host {
         self.meters.window.last_sample = (self.machine.now, 0, 0);
         self.machine.mem.restart_meters(self.machine.now);
         self.machine.placement.restart();
-        self.count_polls();
+        self.count_polls(); // they set the shares of slots, which outlive the window
         for c in &mut self.machine.cpus {
             c.restart_meters(self.machine.now);
         }

@@ -49,8 +49,8 @@ pub enum Step {
     /// Polls, with `instructions` per poll, until the thread is notified, but no longer than `until`.
     WaitUntil { on: Awaited, instructions: u32, until: Time },
     /// Runs the program in the core's buffer, which is one of `of` polls that the thread repeats in turn, after a poll that
-    /// found nothing. Without a notice, and before `until`, the thread does nothing else until another agent writes a line
-    /// that these polls read.
+    /// found nothing. Nothing that has been announced waits for a later poll. Without a notice, and before `until`, the
+    /// thread does nothing else until another agent writes a line that these polls read.
     Poll { of: usize, until: Due },
     /// Sleeps until the given time, unless the thread is notified earlier.
     Until(Time),

@@ -97,9 +97,9 @@ impl PollRound {
         self.steady = false;
     }
 
-    /// Returns whether the core can only count the polls from now on, the poll in its buffer first, which is one of `of`
-    /// that the thread repeats in turn: the last round took the time that it takes with all lines in the L1, the core has
-    /// nothing in flight, and it still holds all lines.
+    /// Returns whether the core can only count the polls from now on, beginning with the one in its buffer, one of `of` that
+    /// the thread repeats in turn. The last round must have taken the time that it takes with all lines in the L1. The core
+    /// must have nothing in flight, and still hold all lines.
     pub fn repeats(&mut self, cpu: &Cpu, mem: &Memory, of: usize) -> bool {
         if self.ends != Some(cpu.t) {
             self.polls.clear();
