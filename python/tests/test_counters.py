@@ -432,6 +432,74 @@ def test_counts_of_two_sockets_have_the_credits_of_two(recorded):
     assert (m["cores"], m["channels"]) == (32, 16)
 
 
+def per_socket(rows, share):
+    """The rows of socket 0, and those of socket 1 with a share of the counts, as `perf stat --per-socket` writes them."""
+    counts = [[(s, str(int(float(f[0]) * (1, share)[s])), *f[1:]) for s in (0, 1)] for f in rows]
+    return [f"S{s},48,{','.join(f)}" for pair in counts for s, *f in pair]
+
+
+def per_cpu(rows, share):
+    """The same as `perf stat -A` writes it: six cores of socket 0, and the uncore of each socket on its first CPU."""
+    found = []
+    for count, *f in rows:
+        if f[1] in ("lfb_occupancy", "l1_miss"):
+            parts = [float(count) / 6] * 6 + [0.0] * 22 + [float(count) / 6 * share] * 6 + [0.0] * 22
+            found += [f"CPU{c},{n:.0f},{','.join(f)}" for c, n in enumerate(parts)]
+        else:
+            found += [f"CPU{28 * s},{float(count) * (1, share)[s]:.0f},{','.join(f)}" for s in (0, 1)]
+    return found
+
+
+def pcm_raw(rows, share):
+    """The same as `pcm-raw -tr` writes it, with a header for the units of each kind of event."""
+    units = [[f"SKT{s}CHAN{c}" for s in (0, 1) for c in range(2)], [f"SKT{c % 2}CORE{c}" for c in range(12)]]
+    found = [",,,,," + ",".join(names) for names in units]
+    for count, *f in rows:
+        core = f[1] in ("lfb_occupancy", "l1_miss")
+        of = (6 if core else 2) * SECONDS
+        each = [f"{float(count) / of * (1, share)[int(u[3])]:.0f}" for u in units[core]]
+        found += [PCM_ROW.format(s=s, name=f[1], counts=",".join(each)) for s in range(2)]
+    return found
+
+
+def as_sockets_of_json(rows, share):
+    told = []
+    for row in per_socket(rows, share):
+        scope, units, rest = row.split(",", 2)
+        told.append(json.dumps({"socket": scope, "counters": int(units)} | json.loads(as_json(rest))))
+    return told
+
+
+SHAPES_OF_SOCKETS = {
+    "--per-socket": lambda share: [f"S{s},1,{HEAD}" for s in (0, 1)] + per_socket(halves(1), share),
+    "--per-node": lambda share: [HEAD] + [f"N{row[1:]}" for row in per_socket(halves(1), share)],
+    "-A": lambda share: [f"CPU0,{HEAD}"] + per_cpu(halves(1), share),
+    "-j": lambda share: [as_json(HEAD)] + as_sockets_of_json(halves(1), share),
+    "pcm-raw": lambda share: pcm_raw(halves(1), share),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES_OF_SOCKETS)
+def test_an_idle_socket_does_not_hide_that_the_other_is_full(recorded, shape):
+    alone = explain.of_counters(recorded(TEXT))
+    for share in (0.0, 0.001, 0.3):
+        ex = explain.of_counters(recorded(lines(*SHAPES_OF_SOCKETS[shape](share))))
+        assert ex.regime == "red", share
+        assert [d.held for d in ex.domains] == pytest.approx([60, 92])
+        assert [d.little_ns for d in ex.domains] == pytest.approx([240, 640])
+        assert [d.credits for d in ex.domains if d.traffic == "p2m"] == [92]
+        assert re.search(r"the sockets differ, and this is [SN]0, which is red .*; [SN]1 is ", ex.notes[0])
+        assert ex.facts["mem_read_gbs"] == pytest.approx(alone.facts["mem_read_gbs"])
+    both = explain.of_counters(recorded(lines(*SHAPES_OF_SOCKETS[shape](1.0))))
+    assert [d.held / d.credits for d in both.domains if d.traffic == "p2m"] == pytest.approx([1.0])
+    assert both.facts["mem_read_gbs"] == pytest.approx(2 * alone.facts["mem_read_gbs"])
+
+
+def test_cores_of_pcm_are_counted(recorded):
+    lfb = next(d for d in explain.of_counters(recorded(lines(*pcm_raw(halves(1), 0.0)))).domains if d.traffic == "c2m")
+    assert lfb.credits == 12 * 6
+
+
 @pytest.mark.parametrize("scope", ["CPU{}", "S0-D0-C{},2"])
 def test_busy_cores_of_a_platform_are_those_of_the_file(recorded, scope):
     cpus = [f"{scope.format(i)},{6 * CORE * SECONDS if i < 10 else 0:.0f},,lfb_occupancy,1,100.00,," for i in range(16)]

@@ -31,9 +31,8 @@ def of_counters(
     from . import counters, machine, real
 
     recorded = counters.read(file, seconds)
-    return real.explain(
-        recorded, machine.machine(changes, platform, recorded.machine, recorded.sockets, recorded.busy_cores)
-    )
+    described = machine.machine(changes, platform, recorded.machine, recorded.sockets, recorded.busy_cores)
+    return real.explain(recorded, described, changes)
 
 
 def of_result(result: Result) -> Explanation:

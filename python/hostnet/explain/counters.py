@@ -15,6 +15,7 @@ from .events import BY_NAME, OWN, SUMS, VENDOR
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}$")
 _SCOPE = re.compile(r"(CPU-?\d+|[SNDC]\d+(-[A-Z0-9]+)*|.+-\d+)$")
+_CPU = re.compile(r"CPU-?(\d+)")
 _CORE = re.compile(r"CPU\d+|S\d+(-D\d+)?-C\d+")
 # Texts that perf writes instead of a number.
 _MISSING = ("<not counted>", "<not supported>")
@@ -45,7 +46,8 @@ class Recording:
 
     ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and
     ``machine`` what the file says about its machine. ``busy_cores`` counts CPUs that held line fill buffers, where the file
-    tells CPUs apart, and ``sockets`` counts sockets, where the file tells sockets apart.
+    tells CPUs apart. Where the file tells sockets apart, ``sockets`` counts them, and ``parts`` has the recording of each by
+    its name.
     """
 
     file: str
@@ -55,6 +57,7 @@ class Recording:
     machine: Mapping[str, float] = field(default_factory=dict)
     busy_cores: int | None = None
     sockets: int = 1
+    parts: Mapping[str, Recording] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
         return name in self.rates
@@ -77,7 +80,7 @@ class _Row:
     """One count of one event, of one unit or scope, in one interval.
 
     ``name``, ``box`` and ``mode`` are the event's name, the unit that counted it, such as ``uncore_imc_0``, and the
-    privilege levels to which it is limited.
+    privilege levels to which it is limited. ``socket`` is the socket's name, where the file tells sockets apart.
     """
 
     line: int
@@ -87,6 +90,7 @@ class _Row:
     stamp: float | None = None
     scope: str = ""
     share: float | None = None
+    socket: str = ""
 
     def __post_init__(self) -> None:
         self.name, self.box, self.mode = _name(self.event)
@@ -214,7 +218,7 @@ def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Reco
         raise HostnetError(
             f"{file}: holds {len(parts)} recordings, for which one --seconds {seconds:g} says too little."
         )
-    sums = _Sums()
+    sums, of_sockets = _Sums(), {name: _Sums() for name in _name_sockets(parts)}
     for part, elapsed in parts:
         spans = _spans(file, part, seconds, elapsed, sums)
         intervals: dict[float | None, list[_Row]] = {stamp: [] for stamp in spans}
@@ -223,7 +227,30 @@ def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Reco
                 intervals[row.stamp].append(row)
         for stamp, rows in intervals.items():
             sums.add(file, rows, spans[stamp])
-    return sums.recording(file, machine)
+            for name, of_socket in of_sockets.items():
+                if own := [row for row in rows if row.socket == name]:
+                    of_socket.add(file, own, spans[stamp])
+    return sums.recording(
+        file, machine, {name: s.recording(file, machine) for name, s in of_sockets.items() if s.totals}
+    )
+
+
+def _name_sockets(parts: list[tuple[list[_Row], float]]) -> list[str]:
+    """Gives each row the socket of its scope, and returns the names of the sockets where there are several.
+
+    Nodes count as sockets. Of CPUs, perf counts the events of a socket's uncore on the socket's first one.
+    """
+    rows = [row for part, _ in parts for row in part if row.name != "duration_time"]
+    firsts = sorted({int(m[1]) for row in rows if (m := _CPU.match(row.scope)) and not _of_core(row.name)})
+    apart = {b - a for a, b in zip(firsts, firsts[1:])}
+    step = apart.pop() if len(apart) == 1 else 0
+    for row in rows:
+        if m := re.match(r"[SN]\d+", row.scope):
+            row.socket = m[0]
+        elif step and (m := _CPU.match(row.scope)):
+            row.socket = f"S{int(m[1]) // step % len(firsts)}"
+    names = sorted({row.socket for row in rows if row.socket}, key=lambda name: int(name[1:]))
+    return names if len(names) > 1 else []
 
 
 class _Sums:
@@ -235,7 +262,6 @@ class _Sums:
         self.lost: dict[str, str] = {}
         self.rare: dict[str, float] = {}
         self.cores: dict[str, float] = {}
-        self.sockets: set[str] = set()
         self.notes: dict[str, None] = {}
 
     def add(self, file: str, rows: list[_Row], span: float) -> None:
@@ -259,8 +285,6 @@ class _Sums:
                 self.rare[name] = min(row.share, self.rare.get(name, 100.0))
             if _CORE.match(row.scope) and name in _LFB:
                 self.cores[row.scope] = self.cores.get(row.scope, 0.0) + value
-            if m := re.match(r"S\d+", row.scope):
-                self.sockets.add(m[0])
         for name, value in here.items():
             if name not in missing:
                 self.totals[name] = self.totals.get(name, 0.0) + value
@@ -289,8 +313,10 @@ class _Sums:
                 chosen.append((row, 1 / n if core else 1.0))
         return chosen
 
-    def recording(self, file: str, machine: Mapping[str, float]) -> Recording:
-        """The rates, with what is to be said about them."""
+    def recording(
+        self, file: str, machine: Mapping[str, float], parts: Mapping[str, Recording] | None = None
+    ) -> Recording:
+        """The rates, with what is to be said about them, and the recordings of single sockets."""
         rates = {name: total / self.times[name] for name, total in self.totals.items()}
         lost = {name: why for name, why in self.lost.items() if name not in rates}
         if not rates and lost:
@@ -304,9 +330,14 @@ class _Sums:
             *(f"{why}; other times count" for name, why in self.lost.items() if name in rates),
             *self.notes,
         ]
-        busiest = max(self.cores.values(), default=0.0)
-        busy = sum(v > 0.05 * busiest for v in self.cores.values()) if busiest else None
-        return Recording(file, found_rates, found_lost, tuple(notes), machine, busy, max(len(self.sockets), 1))
+        sockets = max(len(parts or ()), 1)
+        return Recording(file, found_rates, found_lost, tuple(notes), machine, _busy(self.cores), sockets, parts or {})
+
+
+def _busy(cores: Mapping[str, float]) -> int | None:
+    """The number of cores that held line fill buffers, of the occupancies of all; None where none is known."""
+    busiest = max(cores.values(), default=0.0)
+    return sum(v > 0.05 * busiest for v in cores.values()) if busiest else None
 
 
 def _row(file: str, line: int, text: str, separator: str | None, strangers: list[str]) -> _Row | None:
@@ -486,6 +517,10 @@ def _events_of(name: str) -> tuple[str, ...]:
     return VENDOR.get(name) or (BY_NAME[name].name,)
 
 
+def _of_core(name: str) -> bool:
+    return all(BY_NAME[event].pmu == "core" for event in _events_of(name))
+
+
 _OF_LINES = {"cas_read", "cas_write", *_parts_of("cas_read"), *_parts_of("cas_write")}
 _LFB = {"lfb_occupancy", *_parts_of("lfb_occupancy")}
 
@@ -566,48 +601,94 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) ->
         return _pcm_memory(file, data, lower, len(sockets))
     if "read" in lower and "exec" in lower:
         return _pcm_main(file, data, lower, seconds, len(sockets))
-    if lower[2:3] == ["ms"]:
-        data = _pcm_transposed(data, names)
-    totals: dict[str, list[float]] = {}
-    seen: set[tuple[str, str, str]] = set()
-    twice: set[str] = set()
-    counted: dict[str, list[tuple[str, float, list[float]]]] = {}
-    for line, fields in data:
+    labelled = _pcm_transposed(data, names, above) if lower[2:3] == ["ms"] else _pcm_labelled(rows)
+    counted: dict[str, list[_Units]] = {}
+    for line, fields, labels in labelled:
         name = _name(fields[2])[0] if len(fields) > 2 else ""
         if not _known(name):
             continue
         if len(fields) < 6:
             raise HostnetError(f"{file}: line {line}: `{fields[2]}` has no counts; record with pcm-raw -tr -csv.")
         values = [_pcm_number(file, line, fields[2], f) for f in (fields[3], *fields[5:])]
-        counts = [v for v in values[1:] if v is not None]
-        counted.setdefault(name, []).append((f"{fields[0]} {fields[1]}", values[0] or 0.0, counts))
+        units = [*labels[5:], *[""] * len(values)]
+        counts = [(unit, v) for unit, v in zip(units, values[1:]) if v is not None]
+        counted.setdefault(name, []).append(_Units(f"{fields[0]} {fields[1]}", values[0] or 0.0, counts))
     notes = []
     for name, found in counted.items():
-        units = max(len(counts) for *_, counts in found)
-        short = sum(len(counts) < units for *_, counts in found)
+        units_of = max(len(row.counts) for row in found)
+        short = sum(len(row.counts) < units_of for row in found)
         if short:
             notes.append(f"`{name}` lacks counts of some units in {short} rows, which are left out")
-        total = totals.setdefault(name, [0.0, 0.0])
-        for when, ms, counts in found:
-            if len(counts) < units:
-                continue
-            total[0] += sum(counts)
-            if (when, "", name) in seen:
-                twice.add(name)  # another row for units of the same interval
-            else:
-                total[1] += ms / 1e3
-            seen.add((when, "", name))
-    if not totals:
+            counted[name] = [row for row in found if len(row.counts) == units_of]
+    if not counted:
         raise HostnetError(
             f"{file}: holds none of the events that are needed{_other_tool(lower)}; `hostnet explain --template pcm` "
             "records them."
         )
-    for name, (_, span) in totals.items():
+    spans = {name: sum(dict((row.when, row.ms) for row in found).values()) for name, found in counted.items()}
+    for name, span in spans.items():
         if not span:
             raise HostnetError(f"{file}: `{name}` was recorded for 0 milliseconds.")
-    rates, lost = _canonical({name: total / span for name, (total, span) in totals.items()}, {})
-    notes += [f"`{n}` has several rows a time, which are added" for n in sorted(twice)]
-    return Recording(file, rates, lost, tuple(notes), sockets=max(len(sockets), 1))
+        if len({row.when for row in counted[name]}) < len(counted[name]):
+            notes.append(f"`{name}` has several rows a time, which are added")
+    known = {s for found in counted.values() for row in found for unit, _ in row.counts if (s := _socket_of(unit))}
+    parts = {s: _pcm_recording(file, counted, spans, s, notes) for s in sorted(known) if len(known) > 1}
+    return _pcm_recording(file, counted, spans, "", notes, max(len(sockets), len(known), 1), parts)
+
+
+@dataclass
+class _Units:
+    """The counts of one event in one interval of ``ms`` milliseconds, each with the name of its unit, such as ``SKT0CHAN1``."""
+
+    when: str
+    ms: float
+    counts: list[tuple[str, float]]
+
+
+def _socket_of(unit: str) -> str:
+    """The socket in the name of a unit, or nothing."""
+    return f"S{m[1]}" if (m := re.match(r"SKT_?(\d+)", unit)) else ""
+
+
+def _pcm_recording(
+    file: str,
+    counted: Mapping[str, list[_Units]],
+    spans: Mapping[str, float],
+    socket: str,
+    notes: list[str],
+    sockets: int = 1,
+    parts: Mapping[str, Recording] | None = None,
+) -> Recording:
+    """The recording of one socket, or of all without a ``socket``."""
+    rates, cores = {}, dict[str, float]()
+    for name, found in counted.items():
+        own = [(unit, v) for row in found for unit, v in row.counts if not socket or _socket_of(unit) == socket]
+        if own:
+            rates[name] = sum(v for _, v in own) * 1e3 / spans[name]
+        for unit, v in own if name in _LFB else ():
+            if "CORE" in unit:
+                cores[unit] = cores.get(unit, 0.0) + v
+    known, lost = _canonical(rates, {})
+    return Recording(file, known, lost, tuple(notes), {}, _busy(cores), sockets, parts or {})
+
+
+def _pcm_labelled(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str], list[str]]]:
+    """Rows of events, each with the header above it that names the units of as many columns."""
+    found, headers, after_data = [], list[list[str]](), False
+    for line, fields in rows:
+        if _DATE.match(fields[0]):
+            columns = len(_stripped(fields))
+            found.append((line, fields, next((h for h in reversed(headers) if len(h) == columns), [])))
+            after_data = True
+        elif any(_socket_of(f) for f in fields):
+            headers = [*([] if after_data else headers), _stripped(fields)]
+            after_data = False
+    return found
+
+
+def _stripped(fields: list[str]) -> list[str]:
+    """The fields up to the last one that is not empty."""
+    return fields[: max((i for i, f in enumerate(fields, 1) if f), default=0)]
 
 
 # Tools whose files hold no occupancies: name, a column that only they write, and what they count.
@@ -630,14 +711,20 @@ def _pcm_number(file: str, line: int, event: str, text: str) -> float | None:
     return float(text.replace(",", ".")) if re.fullmatch(r"\d+[.,]\d+", text) else _number(file, line, event, text)
 
 
-def _pcm_transposed(data: list[tuple[int, list[str]]], names: list[str]) -> list[tuple[int, list[str]]]:
-    """Rows of pcm-raw without ``-tr``, one for all events, as rows of single events."""
+def _pcm_transposed(
+    data: list[tuple[int, list[str]]], names: list[str], above: list[str]
+) -> list[tuple[int, list[str], list[str]]]:
+    """Rows of pcm-raw without ``-tr``, one for all events, as rows of single events and the names of their units."""
     columns: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         if i > 2 and _known(_name(name)[0]):
             columns.setdefault(name, []).append(i)
     return [
-        (line, [*f[:2], name, f[2], "", *(f[i] if i < len(f) else "" for i in at)])
+        (
+            line,
+            [*f[:2], name, f[2], "", *(f[i] if i < len(f) else "" for i in at)],
+            [*[""] * 5, *(above[i] if i < len(above) else "" for i in at)],
+        )
         for line, f in data
         for name, at in columns.items()
         if len(f) > 2

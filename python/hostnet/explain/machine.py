@@ -77,6 +77,19 @@ def machine(
     return values
 
 
+def of_socket(
+    values: Mapping[str, float], sockets: int, busy_cores: int | None, share: float, cores_given: bool
+) -> dict[str, float]:
+    """Properties of one of ``sockets`` alike sockets, of a machine with the properties ``values`` of all. The busy cores of
+    the socket are ``busy_cores``, where they are known; given ones are divided by the socket's ``share`` of core traffic."""
+    own = {k: v / sockets if k in _OF_SOCKETS else v for k, v in values.items()}
+    if cores_given:
+        own["cores"] = max(round(values["cores"] * share), 1)
+    elif busy_cores is not None:
+        own["cores"] = float(busy_cores)
+    return own
+
+
 def clocks(platform: Mapping[str, Any]) -> dict[str, float]:
     """Clocks, channels, cores and credits of a platform, under the names that explanations use."""
     core, memory = platform["core"], platform["memory"]

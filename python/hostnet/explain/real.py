@@ -9,7 +9,7 @@ from ..errors import HostnetError
 from .counters import Recording
 from .events import BY_NAME
 from .explanation import BACKGROUND_GBS, Domain, Estimate, Explanation, estimate
-from .machine import formula_part
+from .machine import formula_part, of_socket
 
 LINE = 64e-9  # one line per second in GB/s
 
@@ -18,8 +18,55 @@ _READ = ("rpq_occupancy", "wmm_to_rmm", "cas_read", "cas_write", "act_read", "ac
 _READ_CONSTANTS = ("channels", "dclk_ghz", "c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns")
 
 
-def explain(r: Recording, m: dict[str, float]) -> Explanation:
-    """Explain the recording ``r`` of the machine ``m``. Raises HostnetError when the recording allows no conclusion."""
+#: Regimes, the one that says least of a machine's limits first.
+_RANK = ("idle", "not judged", "cores busy", "devices alone", "cores alone", "calm", "blue", "red")
+
+
+def explain(r: Recording, m: dict[str, float], changes: Sequence[str] = ()) -> Explanation:
+    """Explain the recording ``r`` of the machine ``m``, which has ``changes`` such as "cores=6". Raises HostnetError when
+    the recording allows no conclusion.
+
+    Of sockets in different regimes, or with different domains exhausted, the explanation is that of the socket which is
+    worst off, and notes name the other ones.
+    """
+    whole = _explain(r, m)
+    given = any(text.startswith("cores=") for text in changes)
+    held = {name: part.rates.get("lfb_occupancy", 0.0) for name, part in r.parts.items()}
+    of = {}
+    for name, part in r.parts.items():
+        share = held[name] / (sum(held.values()) or 1.0)
+        try:
+            of[name] = _explain(part, of_socket(m, r.sockets, part.busy_cores, share, given))
+        except HostnetError:  # nothing of this socket was recorded
+            continue
+    if len({_state(ex) for ex in of.values()}) < 2:
+        return whole
+    worst = max(of, key=lambda name: _badness(of[name]))
+    ex = of[worst]
+    others = "; ".join(f"{name} is {_told(other)}" for name, other in of.items() if name != worst)
+    ex.notes.insert(0, f"the sockets differ, and this is {worst}, which is {_told(ex)}; {others}")
+    return ex
+
+
+def _state(ex: Explanation) -> tuple[str, frozenset[str]]:
+    """The regime and the exhausted domains."""
+    return ex.regime, frozenset(d.name for d in ex.domains if d.exhausted)
+
+
+def _badness(ex: Explanation) -> tuple[bool, int, int, float]:
+    regime, exhausted = _state(ex)
+    return regime == "red", len(exhausted), _RANK.index(regime), sum(d.rate_gbs for d in ex.domains)
+
+
+def _told(ex: Explanation) -> str:
+    """The regime, with the rates of cores and devices, in words."""
+    rates = {t: sum(d.rate_gbs for d in ex.of(t)) for t in ("c2m", "p2m") if t not in ex.unmeasured}
+    names = {"c2m": "cores", "p2m": "devices"}
+    said = " and ".join(f"{gbs:.1f} GB/s of {names[t]}" for t, gbs in rates.items())
+    return f"{ex.regime} ({said})" if said else ex.regime
+
+
+def _explain(r: Recording, m: dict[str, float]) -> Explanation:
     counters = _read_formula(r, m)
     ex = Explanation(r.file, [], [], _facts(r, m), notes=list(r.notes))
     if r.sockets > 1:
