@@ -25,12 +25,14 @@ class Quantity:
     units: Mapping[str, float]
 
 
-# Other spellings of rates: prefixes in both cases, and their sizes in billions.
+# Other spellings of units. Rates have prefixes in both cases, here with their sizes in billions.
 _PREFIXES = {"": 1e-9, "k": 1e-6, "K": 1e-6, "m": 1e-3, "M": 1e-3, "g": 1.0, "G": 1.0, "t": 1e3, "T": 1e3}
 _BITS = {prefix + unit: size for unit in ("bps", "bit/s", "bits/sec", "b/s") for prefix, size in _PREFIXES.items()}
 _BYTES = {prefix + "B/s": size for prefix, size in _PREFIXES.items()} | {
     prefix + "iB/s": 1e-9 * 2.0**power for prefix, power in {"K": 10, "M": 20, "G": 30, "T": 40}.items()
 }
+_TIMES = {"nsec": 1.0, "usec": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "msec": 1e6, "sec": 1e9}
+_SIZES = {"bytes": 1.0, "byte": 1.0}
 _PACKETS = {prefix + unit: 1e3 * size for unit in ("pps", "rps") for prefix, size in _PREFIXES.items()}
 
 #: Units of rates that messages name; the others are other spellings of them.
@@ -38,8 +40,8 @@ _USUAL = {"bps", "Kbps", "Mbps", "Gbps", "Tbps", "B/s", "KB/s", "MB/s", "GB/s", 
 
 #: Kinds of quantity. The first one whose unit a key takes is the key's.
 QUANTITIES = {
-    "ns": Quantity("ns", "ns", {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}),
-    "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}),
+    "ns": Quantity("ns", "ns", {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9} | _TIMES),
+    "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30} | _SIZES),
     "GHz": Quantity("GHz", "ghz", {"Hz": 1e-9, "kHz": 1e-6, "MHz": 1e-3, "GHz": 1.0}),
     "Mrps": Quantity("Mrps", "mrps", _PACKETS),
     "Gbps": Quantity("Gb/s", "gbps", _BITS | {unit: 8 * size for unit, size in _BYTES.items()}),
@@ -99,7 +101,7 @@ def units_of(scenario: Scenario, path: str) -> list[str]:
 
 def usual(units: Sequence[str]) -> list[str]:
     """The units without other spellings of the same ones, for a message."""
-    return [u for u in units if u in _USUAL or u not in _BITS | _BYTES | _PACKETS]
+    return [u for u in units if u in _USUAL or u not in _BITS | _BYTES | _PACKETS | _TIMES | _SIZES]
 
 
 def _units(node: Mapping[str, Any]) -> set[str]:

@@ -84,12 +84,17 @@ macro_rules! quantity {
 quantity!(
     /// A number of bytes.
     Size, "a size", "36 MiB",
-    [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)]
+    [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)],
+    also [("bytes", 1), ("byte", 1)]
 );
 quantity!(
     /// A span of time, in picoseconds.
     Span, "a time", "15 us",
-    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)]
+    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)],
+    also [
+        ("nsec", 1_000), ("usec", 1_000_000), ("\u{b5}s", 1_000_000), ("\u{3bc}s", 1_000_000),
+        ("msec", 1_000_000_000), ("sec", 1_000_000_000_000)
+    ]
 );
 quantity!(
     /// A clock frequency, in hertz.
@@ -235,7 +240,16 @@ fn parse(s: &str, units: &[(&str, u64)], also: &[(&str, u64)]) -> Result<u64, St
     let (number, unit) = (s[..split].replace('_', ""), s[split..].trim());
     let list = || units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ");
     let Some(&(_, scale)) = units.iter().chain(also).find(|u| u.0 == unit) else {
-        return Err(format!("; units are {}", list()));
+        let grouped =
+            unit.strip_prefix([',', 'e', 'E']).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if grouped {
+            return Err("; write the number without commas or exponents, such as 1_500_000".into());
+        }
+        // Prefixes of sizes are powers of 1024, which people leave out, and case matters.
+        let bare = |u: &str| u.to_lowercase().replace('i', "");
+        let meant = units.iter().find(|u| bare(u.0) == bare(unit) && !number.is_empty());
+        let hint = meant.map_or(String::new(), |u| format!("; did you mean \"{number} {}\"", u.0));
+        return Err(format!("; units are {}{hint}", list()));
     };
     let (whole, frac) = number.split_once('.').unwrap_or((&number, ""));
     if whole.is_empty() || frac.len() > 12 {
@@ -302,6 +316,23 @@ mod tests {
         );
         let e = OfferedRate::parse("0.1 bps").unwrap_err();
         assert!(e.contains("a whole number of bps"), "{e}");
+    }
+
+    #[test]
+    fn times_and_sizes_read_as_people_write_them() {
+        for text in ["1.5 us", "1.5us", "1.5 \u{b5}s", "1.5 \u{3bc}s", "1.5 usec", "1500 nsec", "0.0015 msec"] {
+            assert_eq!(Span::parse(text), Ok(Span(1_500_000)), "{text}");
+        }
+        assert_eq!(Size::parse("1518 bytes"), Ok(Size(1518)));
+        for (text, meant) in [("64KB", "64 KiB"), ("64 kB", "64 KiB"), ("1.5 MB", "1.5 MiB"), ("2 gb", "2 GiB")] {
+            let e = Size::parse(text).unwrap_err();
+            assert!(e.ends_with(&format!("did you mean \"{meant}\"")), "{e}");
+        }
+        assert!(Freq::parse("3.2 ghz").unwrap_err().ends_with("did you mean \"3.2 GHz\""));
+        for text in ["1,500,000 pps", "3,000 Kpps", "1.5e6 pps", "20,5 Gbps"] {
+            let e = OfferedRate::parse(text).unwrap_err();
+            assert!(e.contains("without commas or exponents") && !e.contains("units are"), "{e}");
+        }
     }
 
     /// A byte has 8 bits, and prefixes of rates are powers of ten.
