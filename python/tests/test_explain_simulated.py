@@ -314,3 +314,23 @@ def test_a_link_is_busy_for_no_longer_than_a_short_window(run, quadrant, window)
     r = run(quadrant, 1, **{"run.time": window, "run.warmup_time": "20 us"})
     assert 0 <= r["pcie_up_util"] <= 1 and 0 <= r["pcie_down_util"] <= 1
     assert max(r["pcie_up_util"], r["pcie_down_util"]) > 0.5
+
+
+def test_a_core_that_gets_all_packets_is_named_beside_idle_ones():
+    """One flow goes to one core: with more flows, more cores serve more packets, which none of the other limits does."""
+    changes = {"platform": "skylake", "tenant.0.cores": 12, "traffic.packet": "128 B", "traffic.rate": "60 Gbps"}
+    one = api.Scenario.load("testpmd").with_({**changes, "run.load": "fixed", "run.requests": 2000})
+    result = api.run(one)
+    ex = explain.of_result(result)
+    assert ex.facts["cores_busy"] == pytest.approx(1 / 12, abs=0.01)
+    assert ex.busy_cores == {"testpmd": (1, 12)} and "1 of the 12 cores of testpmd is busy" in ex.paragraph()
+    spread = api.run(one.with_({"traffic.flows": 1000}))
+    assert spread.metrics["net_gbps"] > 1.3 * result.metrics["net_gbps"]
+
+
+def test_misses_of_an_l2_that_are_all_in_use_are_named():
+    """Of requests that each hold one of n registers for the same time, twice as many registers carry twice as many."""
+    few = api.Scenario.load("core-stream").with_({"platform.core.quirks.l2_mshrs": 2, "run.time": "20 us"})
+    result, twice = api.run(few), api.run(few.with_({"platform.core.quirks.l2_mshrs": 4}))
+    assert twice.metrics["c2m_gbs"] == pytest.approx(2 * result.metrics["c2m_gbs"], rel=0.15)
+    assert "core.quirks.l2_mshrs" in explain.of_result(result).paragraph()

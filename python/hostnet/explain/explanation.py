@@ -116,6 +116,7 @@ class Explanation:
     losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: number, place, cause
     causes: dict[str, float] = field(default_factory=dict)  # causes of losses, with their shares of the lost packets
     network_losses: int = 0  # packets lost between the senders and the host
+    busy_cores: dict[str, tuple[int, int]] = field(default_factory=dict)  # by tenant: cores that never idle, and all
     tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
 
     def of(self, traffic: str) -> list[Domain]:
@@ -295,11 +296,14 @@ class Explanation:
 
     def _busy_cores(self) -> list[str]:
         share = self.facts.get("cores_busy", 0.0)
-        return (
-            [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, so they are the limit."]
-            if share > CORES_BUSY
-            else []
-        )
+        if share > CORES_BUSY:
+            return [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, so they are the limit."]
+        busy = {tenant: n for tenant, n in self.busy_cores.items() if n[0]}
+        return [
+            f"{n} of the {of} cores of {tenant} {'is' if n == 1 else 'are'} busy all the time and bound{'s' if n == 1 else ''} "
+            "what comes to them; spread the traffic over more of its cores (traffic.flows)."
+            for tenant, (n, of) in busy.items()
+        ]
 
     def _lost_packets(self) -> list[str]:
         share = self.facts.get("lost_share", 0.0)
@@ -371,6 +375,8 @@ _CREDITS = {
     "nic_transmit_util": "The frames that a NIC may be reading (peripheral.rings.quirks.transmit_packets)",
     "cha_wait_util": "The home agent's entries for writes that wait for memory (caches.llc.write_buffer)",
     "llc_mshr_util": "The LLC's miss status holding registers (caches.llc.quirks.mshrs)",
+    "l2_mshr_util": "The miss status holding registers of an L2 (core.quirks.l2_mshrs)",
+    "lfb_fullest_util": "The line fill buffers of the fullest core (core.lfb)",
     "prefetch_util": "The prefetchers' requests (core.prefetch.credits)",
     "link_credits_util": "A node's credits of the link between the nodes (nodes.link.credits)",
 }

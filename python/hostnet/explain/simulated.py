@@ -10,7 +10,7 @@ from ..errors import HostnetError
 from ..intervals import Interval
 from ..model import classes_of, counters_of, hardware_of
 from ..results import Result
-from .explanation import Domain, Explanation, estimate
+from .explanation import CORES_BUSY, Domain, Explanation, estimate
 
 # (domain, traffic, metric prefix, throughput, unloaded latency)
 _BUFFERS = (
@@ -49,6 +49,8 @@ _FACTS = {
     "ssd_media_util": "ssd_media_util",
     "cha_wait_util": "cha_wait_util",
     "llc_mshr_util": "llc_mshr_util",
+    "l2_mshr_util": "l2_mshr_util",
+    "lfb_fullest_util": "lfb_fullest_util",
     "prefetch_util": "prefetch_util",
     "mem_channel_util": "mem_channel_util",
     "rpq_full": "rpq_full_frac",
@@ -88,6 +90,7 @@ def explain(result: Result) -> Explanation:
         losses=[str(loss) for loss in lost],
         causes=drops.causes(lost),
         network_losses=sum(loss.count for loss in lost if loss.where.startswith("network")),
+        busy_cores=_never_waiting(result),
         tenants=tenants.several(result.data),
         notes=list(result.warnings),
     )
@@ -149,6 +152,18 @@ def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[
     elif net_busy is not None and receivers:
         facts["cores_busy"] = net_busy / receivers, "net_busy"
     return {name: (value, metric) for name, (value, metric) in facts.items() if value is not None}
+
+
+def _never_waiting(result: Result) -> dict[str, tuple[int, int]]:
+    """Of each tenant that receives packets over rings, the number of cores that are busy all the time, and of all cores."""
+    if "cores" not in result.tables or "tenants" not in result.tables:
+        return {}
+    receive = {r["tenant"] for r in result.table("tenants").to_dicts() if r["offered_mops"] is not None}
+    busy: dict[str, list[float]] = {}
+    for row in result.table("cores").to_dicts():
+        if row["tenant"] in receive and row.get("busy") is not None:
+            busy.setdefault(row["tenant"], []).append(row["busy"])
+    return {tenant: (sum(share > CORES_BUSY for share in cores), len(cores)) for tenant, cores in busy.items()}
 
 
 def _never_idle(spec: Mapping[str, Any]) -> bool:

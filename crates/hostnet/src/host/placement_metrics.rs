@@ -8,6 +8,7 @@ use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
 use crate::meter::table::table;
 use crate::meter::{metric, Values};
+use crate::stack::Software;
 use serde_json::{json, Value};
 
 /// Agents that write and read lines by themselves.
@@ -70,7 +71,8 @@ impl Host {
         }
     }
 
-    /// Table of each core's L2 write-backs, invalidations and hints, and its cycles per instruction.
+    /// Table of each core's L2 write-backs, invalidations and hints, its cycles per instruction, and the share of the window
+    /// in which it neither slept nor polled in vain.
     pub(super) fn core_table(&self) -> Value {
         let columns = [
             ("core", ""),
@@ -84,8 +86,11 @@ impl Host {
             ("hints_late", "lines"),
             ("hints_fetched", "lines"),
             ("cpi", "cycles"),
+            ("busy", "fraction"),
         ];
-        let us = (self.machine.now - self.meters.window.start).0.max(1).to_f64() / 1e6;
+        let (now, since) = (self.machine.now, self.meters.window.start);
+        let us = (now - since).0.max(1).to_f64() / 1e6;
+        let busy = |i: ThreadId| Some(1.0 - self.cores[i].thread.idle(since, now)?.0.to_f64() / 1e6 / us);
         let row = |i: ThreadId| {
             let (c, cpu) = (self.counts_of(i), &self.machine.cpus[i]);
             let tenant = self.spec.tenants.get(self.cores[i].tenant.index()).map_or("kernel", |t| &t.name);
@@ -102,6 +107,7 @@ impl Host {
                 json!(h.late),
                 json!(h.fetched),
                 json!(self.cpi(std::iter::once(cpu))),
+                json!(busy(i)),
             ]
         };
         table(&columns, self.cores.ids().map(row).collect())

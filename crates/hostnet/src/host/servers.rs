@@ -43,7 +43,8 @@ impl Host {
         };
         let engine =
             self.sources().any(|(_, s)| s.at == NicAt::Chip).then(|| self.machine.nic.engine_busy(now)).flatten();
-        let all: [(MetricId, Option<f64>); 11] = [
+        let cpus = || self.machine.cpus.iter();
+        let all: [(MetricId, Option<f64>); 13] = [
             (metric::NIC_RECEIVE_UTIL, in_flight(0)),
             (metric::NIC_TRANSMIT_UTIL, in_flight(1)),
             (metric::NIC_ENGINE_UTIL, engine.map(share)),
@@ -52,6 +53,8 @@ impl Host {
                 metric::LLC_MSHR_UTIL,
                 fullest(mem.mshrs().into_iter().flat_map(Mshrs::registers).map(|d| in_use(d.read(now)))),
             ),
+            (metric::L2_MSHR_UTIL, fullest(cpus().filter_map(|c| Some(in_use(c.mshrs.as_ref()?.read(now)))))),
+            (metric::LFB_FULLEST_UTIL, fullest(cpus().map(|c| in_use(c.lfb.read(now))))),
             (metric::MEM_CHANNEL_UTIL, fullest(self.channel_shares(span))),
             (metric::PREFETCH_UTIL, fullest(ahead.filter(|r| r.credits > 0).map(in_use))),
             (metric::LINK_CREDITS_UTIL, link.map(|[a, b]| a.max(b))),
