@@ -260,6 +260,14 @@ LIMITS = {
         "(peripheral.rings.receive_packets) are",
         "throughput_mrps",
     ),
+    "SSD's commands": (
+        "quadrant1", SHORT | {"peripheral.0.block": "4 KiB"}, "peripheral.0.queue_depth", 1, 2, "(peripheral.0.queue_depth)",
+        "p2m_gbs",
+    ),
+    "clients' requests": (
+        "ccnic-forward", {"traffic.arrivals": "closed", "traffic.rate": None, "run.warmup_requests": 500, "run.requests": 3000},
+        "traffic.outstanding", 4, 8, "(traffic.outstanding)", "throughput_mrps",
+    ),
     "network link": ("iperf", IPERF, "peripheral.0.link", "5 Gbps", "10 Gbps", "The network link to the host (link) is", "net_gbs"),
 }  # fmt: skip
 
@@ -271,6 +279,12 @@ def test_a_limit_that_binds_is_named_and_twice_as_much_of_it_moves_the_rate(part
     bound, wide = (api.run(scenario, quiet=True) for scenario in (small, twice))
     assert words in explain.of_result(bound).paragraph()
     assert wide[rate] > 1.3 * bound[rate]
+
+
+def test_a_closed_loop_is_not_the_limit_where_a_part_is_full():
+    medium = {**SHORT, "peripheral.0.media_rate": "4 Gbps"}
+    said = explain.of_result(api.run(Scenario.load("quadrant1").with_(medium), quiet=True)).paragraph()
+    assert "(media_rate) is" in said and "queue_depth" not in said
 
 
 def test_a_busy_core_that_moves_no_lines_is_not_idle(run):

@@ -383,6 +383,17 @@ fn what_a_platform_lacks_comes_with_the_platforms_that_have_it() {
     assert!(have.is_sorted(), "{e}");
 }
 
+/// Only the files of `altra` and `gem5` have both tables.
+#[test]
+fn a_platform_that_lacks_two_tables_comes_with_the_platforms_that_have_both() {
+    let root = platforms().parent().expect("a parent").to_path_buf();
+    let text = std::fs::read_to_string(root.join("scenarios/memcached-kernel.toml")).expect("a scenario");
+    let text = text.replace("platform = \"gem5\"", "platform = \"skylake\"").replace("..", &root.to_string_lossy());
+    let e = resolved(&text).unwrap_err();
+    let lacks = "needs platform.tcp and platform.udp, which platform \"skylake\" lacks (these have: altra, gem5)";
+    assert!(e.contains(lacks), "{e}");
+}
+
 #[test]
 fn a_platform_may_be_a_name_with_some_values() {
     let named = resolved(&format!("{GOOD}\n[override.memory]\nchannels = 8\n")).unwrap();

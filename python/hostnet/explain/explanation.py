@@ -3,7 +3,7 @@ contents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +117,8 @@ class Explanation:
     causes: dict[str, float] = field(default_factory=dict)  # causes of losses, with their shares of the lost packets
     network_losses: int = 0  # packets lost between the senders and the host
     busy_cores: dict[str, tuple[int, int]] = field(default_factory=dict)  # by tenant: cores that never idle, and all
+    # Of each closed loop, what is kept under way, with number and key, and its class of traffic: "p2m", or "" for both.
+    closed_loops: list[tuple[str, str]] = field(default_factory=list)
     tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
 
     def of(self, traffic: str) -> list[Domain]:
@@ -219,9 +221,8 @@ class Explanation:
                 if more <= AMPLE:
                     state += f", which mask {100 * more:.0f} % more latency"
             said.append(state + ".")
-        said += (
-            self._full_parts() + self._busy_cores() + ([] if self.lossy else self._lost_packets()) + self._by_tenant()
-        )
+        said += self._full_parts() + self._busy_cores() + self._closed_loops()
+        said += ([] if self.lossy else self._lost_packets()) + self._by_tenant()
         why = self.reasons()
         if why:
             said.append(f"Why: {'; '.join(why)}.")
@@ -269,8 +270,8 @@ class Explanation:
             return f"{self.regime}, {100 * share:.3g} % of the packets lost"
         return f"{self.regime}, segments lost in the network" if self.network_losses else self.regime
 
-    def _full_parts(self) -> list[str]:
-        """Sentences about the parts of the host that are full, with their keys."""
+    def _full_parts(self, without: Container[str] = ()) -> list[str]:
+        """Sentences about the parts of the host that are full, with their keys, ``without`` the credits of these facts."""
         f = self.facts
         said = [
             f"{server} is {100 * f[key]:.0f} % busy: it bounds what passes through it, whatever credits are left."
@@ -283,7 +284,7 @@ class Explanation:
         said += [
             f"{credits} are {100 * f[key]:.0f} % in use: they bound what passes through them."
             for key, credits in _CREDITS.items()
-            if f.get(key, 0) >= CREDITS_FULL
+            if f.get(key, 0) >= CREDITS_FULL and key not in without
         ]
         full = {"read": f.get("rpq_full", 0), "write": f.get("wpq_full", 0)}
         if max(full.values()) >= CREDITS_FULL and "mem_channel_util" in f:
@@ -303,6 +304,17 @@ class Explanation:
             f"{n} of the {of} cores of {tenant} {'is' if n == 1 else 'are'} busy all the time and bound{'s' if n == 1 else ''} "
             "what comes to them; spread the traffic over more of its cores (traffic.flows)."
             for tenant, (n, of) in busy.items()
+        ]
+
+    def _closed_loops(self) -> list[str]:
+        """Sentences about closed loops, which are the limit where no part on the way is full."""
+        exhausted = {d.traffic for d in self.domains if d.exhausted}
+        full = {
+            "p2m": "p2m" in exhausted or bool(self._full_parts(without=_OF_CORES)),
+            "": bool(exhausted) or bool(self._full_parts() + self._busy_cores()),
+        }
+        return [
+            f"{loop}, since no part on the way is full." for loop, traffic in self.closed_loops if not full[traffic]
         ]
 
     def _lost_packets(self) -> list[str]:
@@ -366,6 +378,8 @@ _SERVERS = {
     "wire_out_util": "The network link from the host (link)",
     "ssd_media_util": "The medium of an SSD (media_rate)",
 }
+# Credits of cores, which lines of devices do not take.
+_OF_CORES = ("l2_mshr_util", "lfb_fullest_util", "prefetch_util")
 # Credits that every line of a class takes, by the fact that says which share is in use.
 _CREDITS = {
     "pcie_posted_util": "A PCIe port's posted credits (pcie.posted_lines)",

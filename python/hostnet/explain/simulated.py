@@ -91,6 +91,7 @@ def explain(result: Result) -> Explanation:
         causes=drops.causes(lost),
         network_losses=sum(loss.count for loss in lost if loss.where.startswith("network")),
         busy_cores=_never_waiting(result),
+        closed_loops=_closed_loops(result.spec),
         tenants=tenants.several(result.data),
         notes=list(result.warnings),
     )
@@ -164,6 +165,25 @@ def _never_waiting(result: Result) -> dict[str, tuple[int, int]]:
         if row["tenant"] in receive and row.get("busy") is not None:
             busy.setdefault(row["tenant"], []).append(row["busy"])
     return {tenant: (sum(share > CORES_BUSY for share in cores), len(cores)) for tenant, cores in busy.items()}
+
+
+def _closed_loops(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What each closed loop of the scenario keeps under way, with its number and key, and its class of traffic."""
+
+    def bounded(number: int, noun: str, who: str, key: str) -> str:
+        if number == 1:
+            return f"The one {noun} that {who} under way ({key}) bounds the rate"
+        return f"The {number} {noun}s that {who} under way ({key}) bound the rate"
+
+    found = [
+        (bounded(p["queue_depth"], "command", "an SSD keeps", f"peripheral.{i}.queue_depth"), "p2m")
+        for i, p in enumerate(spec.get("peripheral") or ())
+        if p.get("kind") == "ssd" and p.get("queue_depth")
+    ]
+    traffic = spec.get("traffic") or {}
+    if traffic.get("arrivals") == "closed":
+        found.append((bounded(traffic["outstanding"], "request", "clients keep", "traffic.outstanding"), ""))
+    return found
 
 
 def _never_idle(spec: Mapping[str, Any]) -> bool:

@@ -336,9 +336,10 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
     let key = || format!("tenant[{tenant}].stack = \"{name}\"");
     let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
     need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
-    if let Some((table, _)) = tables.iter().find(|t| !t.1) {
-        return Err(format!("{} needs platform.{table}, which platform \"{}\" lacks", key(), s.platform.name));
-    }
+    let missing: Vec<_> = tables.iter().filter(|t| !t.1).map(|(table, _)| format!("platform.{table}")).collect();
+    need(missing.is_empty(), || {
+        format!("{} needs {}, which platform \"{}\" lacks", key(), missing.join(" and "), s.platform.name)
+    })?;
     match s.ringed().map(|ringed| (ringed.driver, ringed.rings)) {
         Some((RingDriver::PollMode(costs), rings)) => {
             costs.check().and_then(|()| costs.check_with(&rings)).map_err(|e| format!("platform.poll_mode.{e}"))?;
