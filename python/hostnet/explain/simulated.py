@@ -168,7 +168,7 @@ def _never_waiting(result: Result) -> dict[str, tuple[int, int]]:
 
 
 def _closed_loops(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What each closed loop of the scenario keeps under way, with its number and key, and its class of traffic."""
+    """Sentences about what each closed loop of the scenario keeps under way, each with its class of traffic."""
 
     def bounded(number: int, noun: str, who: str, key: str) -> str:
         if number == 1:

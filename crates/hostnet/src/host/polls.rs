@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// The same where one program loads both lines, and waits for the second one only.
+    /// One program loads both lines, and waits for the second one only: its counted polls find a write when executed ones do.
     #[test]
     fn counted_polls_of_two_lines_at_once_find_a_write_when_executed_ones_do() {
         for written in [0, 1] {
