@@ -3,8 +3,8 @@
 
 use super::io::{Io, ReceivedPacket};
 use super::{
-    lines, only_computes, Context, ContextEntry, Service, TasFlow, TasSegment, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE,
-    STATE, TO_APP,
+    lines, only_computes, Context, ContextEntry, Service, TasFlow, TasSegment, BATCH, FROM_APP, HEADERS, MANAGED, MSS,
+    POSTED, QUEUE, STATE, TO_APP,
 };
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;

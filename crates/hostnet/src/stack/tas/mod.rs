@@ -23,8 +23,8 @@ pub use io::Io;
 
 use super::{Ctx, Software, Step, StepMachine};
 use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
-use crate::device::NicAt;
 use crate::core::{Op, Program};
+use crate::device::NicAt;
 use crate::kernel::{Int, LineAddr, QueueId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
