@@ -139,8 +139,12 @@ def test_frames_that_offloads_have_joined_are_named_as_such(tmp_path):
 
 def test_a_capture_without_two_times_is_named(tmp_path):
     file = write_at(tmp_path / "once.pcap", [(5, 0, udp(b"x"))] * 2)
-    with pytest.raises(hn.HostnetError, match=r'once.pcap" has no two packets at different times'):
+    with pytest.raises(hn.HostnetError, match=r'once.pcap" has no two packets at different times; give'):
         hn.run(forwarder(file, requests=2))
+    file.write_bytes(file.read_bytes()[:-1])
+    why = r"different times before its damage \(capture .*once.pcap is truncated: .* packet 2, .*\); give"
+    with pytest.raises(hn.HostnetError, match=why):
+        hn.run(forwarder(file, requests=2).with_({"traffic.pcap.lenient": True}))
 
 
 @pytest.mark.parametrize(

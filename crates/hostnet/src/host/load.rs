@@ -26,7 +26,7 @@ use crate::meter::{metric, slope, MetricId, Values};
 use crate::probe::{self, ProbeSpec};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
-use crate::traffic::pcap::{Capture, LateOnLink};
+use crate::traffic::pcap::{Capture, CaptureError, LateOnLink};
 use crate::traffic::search::{self, Bracket, Trial};
 use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
@@ -314,8 +314,13 @@ impl Run<'_, '_> {
             let at_once = times.iter().all(|t| *t == Time::ZERO);
             let file = t.pcap().map_or("", |p| &p.file);
             if at_once {
+                let until = capture.damage.as_ref().map_or(String::new(), |d| {
+                    let e = CaptureError { file: file.into(), fault: d.clone().into() };
+                    format!(" before its damage ({e})")
+                });
                 return Err(format!(
-                    "traffic.pcap.file = \"{file}\" has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\""
+                    "traffic.pcap.file = \"{file}\" has no two packets at different times{until}; give traffic.rate and \
+                     pcap.timing = \"fixed\""
                 ));
             }
             let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
