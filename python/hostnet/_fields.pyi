@@ -1280,10 +1280,11 @@ class PollModeQuirks(Section):
     """Number of receive descriptors that the driver refills with fresh buffers before it tells the NIC (DPDK:
     `rx_free_thresh`). The default is 32."""
     receive_branches: int
-    """Taken branches per received packet, each of which costs `core.quirks.taken_branch_cycles`. The default is
-    0."""
+    """Taken branches per received packet, each of which costs `core.quirks.taken_branch_cycles`; without that key
+    they change nothing. The default is 0."""
     transmit_branches: int
-    """Taken branches per packet to be sent, those that free a buffer among them. The default is 0."""
+    """Taken branches per packet to be sent, those that free a buffer among them, each of which costs
+    `core.quirks.taken_branch_cycles`; without that key they change nothing. The default is 0."""
     transmit_burst: int | None
     """Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum
     of one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been
@@ -1942,7 +1943,8 @@ class TouchdropAppSpec(Section):
     """Loads per byte that `instructions_per_byte` does not contain because they use a unit of their own; they take
     entries of the reorder buffer. The default is 0."""
     taken_branches_per_byte: int
-    """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0."""
+    """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`; without that key they change
+    nothing. The default is 0."""
 
 
 class TouchfwdAppSpec(Section):
@@ -1959,7 +1961,8 @@ class TouchfwdAppSpec(Section):
     """Loads per byte that `instructions_per_byte` does not contain because they use a unit of their own; they take
     entries of the reorder buffer. The default is 0."""
     taken_branches_per_byte: int
-    """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0."""
+    """Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`; without that key they change
+    nothing. The default is 0."""
 
 
 class TrafficSpec(Section):

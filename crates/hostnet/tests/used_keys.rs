@@ -253,8 +253,11 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 36] = [
+const CONDITIONS: [(&str, &str); 39] = [
     ("seed", "Seed of every random stream"),
+    ("quirks.receive_branches", "without that key they change nothing"),
+    ("quirks.transmit_branches", "without that key they change nothing"),
+    ("taken_branches_per_byte", "without that key they change nothing"),
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
     ("run.step", "Grid of the rates that a search tries"),

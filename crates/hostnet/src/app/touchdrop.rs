@@ -25,7 +25,8 @@ pub struct TouchdropSpec {
     /// entries of the reorder buffer. The default is 0.
     #[serde(default)]
     pub loads_per_byte: u32,
-    /// Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`. The default is 0.
+    /// Taken branches per byte, each of which costs `core.quirks.taken_branch_cycles`; without that key they change nothing. The
+    /// default is 0.
     #[serde(default)]
     pub taken_branches_per_byte: u32,
 }

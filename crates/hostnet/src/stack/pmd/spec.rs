@@ -44,10 +44,12 @@ pub struct PollModeQuirks {
     /// restore the metadata. The default is 0.
     #[serde(default)]
     pub detach_instructions: u32,
-    /// Taken branches per received packet, each of which costs `core.quirks.taken_branch_cycles`. The default is 0.
+    /// Taken branches per received packet, each of which costs `core.quirks.taken_branch_cycles`; without that key they change
+    /// nothing. The default is 0.
     #[serde(default)]
     pub receive_branches: u32,
-    /// Taken branches per packet to be sent, those that free a buffer among them. The default is 0.
+    /// Taken branches per packet to be sent, those that free a buffer among them, each of which costs
+    /// `core.quirks.taken_branch_cycles`; without that key they change nothing. The default is 0.
     #[serde(default)]
     pub transmit_branches: u32,
     /// Whether each `rx_burst` begins with a serialising instruction, such as the read of the thread pointer on AArch64
