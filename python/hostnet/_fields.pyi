@@ -1187,7 +1187,8 @@ class PlacementSpec(Section):
     """Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application
     sends in place has no last read."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
-    """Agent that sweeps transmit buffers after transmission (Sweeper); none by default."""
+    """Agent that sweeps transmit buffers after transmission (Sweeper); none by default. Applications that send
+    nothing have no such buffers."""
     table: TableSpec | None
     """Destination of each class of lines; needs `policy = 'table'`."""
     ways: int | str

@@ -253,7 +253,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 39] = [
+const CONDITIONS: [(&str, &str); 41] = [
     ("seed", "Seed of every random stream"),
     ("quirks.receive_branches", "without that key they change nothing"),
     ("quirks.transmit_branches", "without that key they change nothing"),
@@ -285,6 +285,8 @@ const CONDITIONS: [(&str, &str); 39] = [
     ("placement.iat.shrink_below", "Changes nothing while the misses stay above it"),
     ("ethernet.pool", "changes nothing for fewer bytes"),
     ("placement.iat.min_ways", "matters once the loop has shrunk so far"),
+    ("placement.sweep_tx", "Applications that send nothing have no such buffers"),
+    ("quirks.detach_instructions", "whose metadata represents data elsewhere"),
     ("placement.sweep_rx", "sends in place has no last read"),
     ("peripheral.moderation", "a busy queue then never waits for `moderation`"),
     ("rings.quirks.write_back_idle", "changes nothing with `write_back.after = 1`"),

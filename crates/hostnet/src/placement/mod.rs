@@ -110,7 +110,8 @@ pub struct PlacementSpec {
     /// place has no last read.
     #[serde(default)]
     pub sweep_rx: bool,
-    /// Agent that sweeps transmit buffers after transmission (Sweeper); none by default.
+    /// Agent that sweeps transmit buffers after transmission (Sweeper); none by default. Applications that send nothing have no
+    /// such buffers.
     #[serde(default)]
     pub sweep_tx: SweepTx,
     /// Control loop that moves LLC ways between the NIC and the cores at run time; needs `policy = "ddio"`. The number
