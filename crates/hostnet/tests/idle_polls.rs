@@ -105,80 +105,18 @@ fn silence_costs_no_events_whatever_polls() {
     }
 }
 
-/// Scenarios without the name and the run, with `@rate@` where packets come at equal distances, and with `@flight@` where
-/// the clients of TAS are as far away.
-const OTHERS: [(&str, &str); 7] = [
-    (
-        "TAS over a NIC",
-        r#"override = { nodes = { count = 1 } }
-        placement = { policy = "ddio" }
-        tenant = [{ name = "t", cores = 3, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 2, pipelined = 1 } }]
-        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
-        traffic = { arrivals = "closed", outstanding = 2, timeout = "1 s" }"#,
-    ),
-    (
-        "TAS over an overlay",
-        r#"placement = { policy = "ddio" }
-        tenant = [{ name = "t", node = 1, cores = 3, stack = "ccnic", app = { kind = "tcp_echo", rpc = "64 B", flows = 2, pipelined = 1 } }]
-        ccnic = { mode = "overlay", nic_node = 0, nic_threads = 4 }
-        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
-        traffic = { arrivals = "closed", outstanding = 2, timeout = "1 s" }"#,
-    ),
-    (
-        "TAS on the two threads of a core",
-        r#"override = { nodes = { count = 1, cores = 1 } }
-        placement = { policy = "ddio" }
-        tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
-        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
-        traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
-    ),
-    (
-        "two threads of an overlay on a core, and a server on another",
-        r#"override = { nodes = { cores = 1 } }
-        placement = { policy = "ddio" }
-        tenant = [{ name = "t", node = 1, cores = 2, stack = "ccnic", app = { kind = "loopback", bytes = "64 B" } }]
-        ccnic = { mode = "forward", nic_node = 0, nic_threads = 2 }
-        traffic = { arrivals = "fixed", rate = "@rate@" }"#,
-    ),
-    (
-        "a server and its NIC's thread on a core",
-        r#"override = { nodes = { count = 1, cores = 1 } }
-        placement = { policy = "ddio" }
-        tenant = [{ name = "t", cores = 1, stack = "ccnic", app = { kind = "loopback", bytes = "64 B" } }]
-        ccnic = { mode = "forward", nic_node = 0 }
-        traffic = { arrivals = "fixed", rate = "@rate@" }"#,
-    ),
-    (
-        "an overlay on a core that follows hints",
-        r#"placement = { policy = "idio", mode = "dynamic", ways = 2 }
-        tenant = [{ name = "t", node = 1, cores = 1, stack = "ccnic", app = { kind = "clique_map", objects = 4096, get_fraction = 1.0, zipf = 0.75, below_100 = 0.999 } }]
-        ccnic = { mode = "overlay", nic_node = 0 }
-        peripheral = [{ kind = "ethernet" }]
-        traffic = { arrivals = "fixed", rate = "@rate@" }"#,
-    ),
-    (
-        "TAS on cores that follow hints",
-        r#"override = { nodes = { count = 1 } }
-        placement = { policy = "idio", mode = "dynamic", ways = 2 }
-        tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
-        peripheral = [{ kind = "ethernet", propagation = "@flight@" }]
-        traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
-    ),
-];
-
-/// The scenario `rest` with packets at `rate`, or with clients at a distance of `flight`.
-fn other(rest: &str, rate: &str, flight: &str) -> String {
-    let run = "run = { load = \"fixed\", warmup_requests = 5, requests = 20 }";
-    let rest = rest.replace("@rate@", rate).replace("@flight@", flight);
-    format!("name = \"other\"\nplatform = \"icx\"\n{rest}\n{run}\n")
-}
-
 /// As above, for services, for threads that share a core, and for cores that follow IDIO's hints. Executed polls would
 /// cost 10,000 events in each millisecond at least.
 #[test]
 fn silence_costs_no_events_with_tas_second_threads_and_hints() {
-    for (name, rest) in OTHERS {
-        let events = |rate: &str, flight: &str| get(&simulate(&other(rest, rate, flight)), "sim_events");
+    let run = "run = { load = \"fixed\", warmup_requests = 5, requests = 20 }";
+    let hosts: toml::Table = include_str!("idle_polls.toml").parse().expect("TOML");
+    for host in hosts["host"].as_array().expect("hosts") {
+        let [name, rest] = ["name", "scenario"].map(|key| host[key].as_str().expect("text"));
+        let events = |rate: &str, flight: &str| {
+            let rest = rest.replace("@rate@", rate).replace("@flight@", flight);
+            get(&simulate(&format!("name = \"polls\"\nplatform = \"icx\"\n{rest}\n{run}\n")), "sim_events")
+        };
         let (ms, ten_ms) = (events("1 krps", "0.5 ms"), events("0.1 krps", "5 ms"));
         assert!((ten_ms - ms).abs() < 0.1 * ms, "{name}: {ms} events, and {ten_ms} in ten times the time");
         assert!(ms < 20_000.0, "{name}: {ms} events");

@@ -279,73 +279,15 @@ mod tests {
         }
     }
 
-    /// Threads that poll several places, with gaps of 100 us between packets, and of 1 ms where clients of TAS answer.
-    const SCENARIOS: [(&str, &str); 7] = [
-        (
-            "TAS over a NIC",
-            r#"override = { nodes = { count = 1 } }
-            placement = { policy = "ddio" }
-            tenant = [{ name = "t", cores = 4, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 6, pipelined = 1 } }]
-            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
-            traffic = { arrivals = "closed", outstanding = 6, timeout = "1 s" }"#,
-        ),
-        (
-            "TAS over an overlay",
-            r#"placement = { policy = "ddio" }
-            tenant = [{ name = "t", node = 1, cores = 3, stack = "ccnic", app = { kind = "tcp_echo", rpc = "64 B", flows = 2, pipelined = 1 } }]
-            ccnic = { mode = "overlay", nic_node = 0, nic_threads = 4 }
-            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
-            traffic = { arrivals = "closed", outstanding = 2, timeout = "1 s" }"#,
-        ),
-        (
-            "TAS on the two threads of a core",
-            r#"override = { nodes = { count = 1, cores = 1 } }
-            placement = { policy = "ddio" }
-            tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
-            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
-            traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
-        ),
-        (
-            "TAS on cores that follow hints",
-            r#"override = { nodes = { count = 1 } }
-            placement = { policy = "idio", mode = "dynamic", ways = 2 }
-            tenant = [{ name = "t", cores = 2, stack = "poll_mode", app = { kind = "tcp_echo", rpc = "64 B", flows = 1, pipelined = 1 } }]
-            peripheral = [{ kind = "ethernet", propagation = "500 us" }]
-            traffic = { arrivals = "closed", outstanding = 1, timeout = "1 s" }"#,
-        ),
-        (
-            "a server of two queue pairs, whose overlay runs on the two threads of a core",
-            r#"override = { nodes = { cores = 1 } }
-            placement = { policy = "ddio" }
-            tenant = [{ name = "t", node = 1, cores = 1, stack = "ccnic", app = { kind = "clique_map", objects = 4096, get_fraction = 1.0, zipf = 0.75, below_100 = 0.999 } }]
-            ccnic = { mode = "overlay", nic_node = 0, nic_threads = 2 }
-            peripheral = [{ kind = "ethernet" }]
-            traffic = { arrivals = "fixed", rate = "10 krps" }"#,
-        ),
-        (
-            "a server and its NIC's thread on a core",
-            r#"override = { nodes = { count = 1, cores = 1 } }
-            placement = { policy = "ddio" }
-            tenant = [{ name = "t", cores = 1, stack = "ccnic", app = { kind = "loopback", bytes = "64 B" } }]
-            ccnic = { mode = "forward", nic_node = 0 }
-            traffic = { arrivals = "fixed", rate = "10 krps" }"#,
-        ),
-        (
-            "an overlay on a core that follows hints",
-            r#"placement = { policy = "idio", mode = "dynamic", ways = 2 }
-            tenant = [{ name = "t", node = 1, cores = 1, stack = "ccnic", app = { kind = "clique_map", objects = 4096, get_fraction = 1.0, zipf = 0.75, below_100 = 0.999 } }]
-            ccnic = { mode = "overlay", nic_node = 0 }
-            peripheral = [{ kind = "ethernet" }]
-            traffic = { arrivals = "fixed", rate = "10 krps" }"#,
-        ),
-    ];
-
     /// Every metric but the number of events is the same, bit for bit.
     #[test]
     fn a_run_with_counted_polls_measures_what_a_run_with_executed_polls_does() {
         let platforms = [PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms")];
-        for (name, rest) in SCENARIOS {
-            let run = "run = { load = \"fixed\", warmup_requests = 4, requests = 12 }";
+        let run = "run = { load = \"fixed\", warmup_requests = 4, requests = 12 }";
+        let hosts: toml::Table = include_str!("../../tests/idle_polls.toml").parse().expect("TOML");
+        for host in hosts["host"].as_array().expect("hosts") {
+            let [name, rest] = ["name", "scenario"].map(|key| host[key].as_str().expect("text"));
+            let rest = rest.replace("@rate@", "10 krps").replace("@flight@", "500 us");
             let text = format!("name = \"polls\"\nplatform = \"icx\"\n{rest}\n{run}\n");
             let spec = resolve(&text, "polls.toml", &platforms).unwrap_or_else(|e| panic!("{name}: {e}"));
             let [executed, counted] = [true, false].map(|executes| {

@@ -1,12 +1,23 @@
 //! Branch prediction at polls: an out-of-order core runs ahead with the outcome that its predictor expects.
 
 use crate::core::{CoreSpec, Op, Pipeline, Program};
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 
 /// Two-bit saturating counter for a branch, which changes its prediction after two equal outcomes (Smith, A Study of
 /// Branch Prediction Strategies, ISCA 1981).
 #[derive(Clone, Copy, Default)]
 pub(super) struct BranchPredictor(u8);
+
+/// Largest value of the counter; so many equal outcomes leave nothing to learn from a further one.
+const FULL: u64 = 3;
+
+/// Skips `polls` polls that find nothing, of `all` places in turn from place `at` on; returns the place of the next poll. `skip`
+/// trains the predictor of a place.
+pub(super) fn skip_in_turn(at: usize, all: usize, polls: u64, skip: impl FnMut(usize)) -> usize {
+    let learned = polls.min(FULL * all.to_u64()).to_usize();
+    (at..at + learned).map(|k| k % all).for_each(skip);
+    (at + (polls % all.to_u64()).to_usize()) % all
+}
 
 impl BranchPredictor {
     /// The predictor of polls on `core`; None for an in-order core, which stops at each poll.
@@ -21,7 +32,7 @@ impl BranchPredictor {
 
     /// Trains the predictor with `polls` polls that have found nothing.
     pub fn train_in_vain(&mut self, polls: u64) {
-        (0..polls.min(3)).for_each(|_| self.train(false)); // the counter counts to 3
+        (0..polls.min(FULL)).for_each(|_| self.train(false));
     }
 
     fn expects(self) -> bool {

@@ -4,6 +4,7 @@ use super::forward::ForwardNic;
 use super::nic::CcnicNic;
 use super::{CcnicEffect, CcnicInterface, CcnicThreadState};
 use crate::kernel::{Due, Int};
+use crate::stack::branch_predictor::skip_in_turn;
 use crate::stack::{Ctx, Step};
 
 /// State of a thread for one queue pair.
@@ -96,12 +97,9 @@ impl MultiQueueNic {
     }
 
     pub(super) fn skip_polls(&mut self, polls: u64) {
-        let all = self.pairs.len();
-        let polled = std::mem::take(&mut self.pairs[self.at].nic_mut().common.polled);
-        for k in 0..polls.min((3 * all).to_u64()).to_usize() {
-            self.pairs[(self.at + k) % all].nic_mut().common.skip_polls(1);
-        }
-        self.at = (self.at + (polls % all.to_u64()).to_usize()) % all;
+        let pairs = &mut self.pairs;
+        let polled = std::mem::take(&mut pairs[self.at].nic_mut().common.polled);
+        self.at = skip_in_turn(self.at, pairs.len(), polls, |k| pairs[k].nic_mut().common.skip_polls(1));
         self.pairs[self.at].nic_mut().common.polled = polled;
     }
 

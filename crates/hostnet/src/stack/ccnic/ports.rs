@@ -4,6 +4,7 @@
 use super::server::ServerPort;
 use super::{CcnicEffect, CcnicInterface};
 use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId};
+use crate::stack::branch_predictor::skip_in_turn;
 use crate::stack::tas::io::ReceivedPacket;
 use crate::stack::Ctx;
 
@@ -63,14 +64,11 @@ impl Ports {
 
     /// Goes on as after `polls` polls that have found nothing, after each `polls()` of which the thread has taken none.
     pub fn skip_polls(&mut self, polls: u64) {
-        let all = self.ports.len().to_u64();
-        self.ports[self.at].host.common.polled = false;
-        for k in 0..polls.min(3 * all) {
-            self.ports[((self.at.to_u64() + k) % all).to_usize()].host.common.skip_polls(1);
-        }
-        let ended = self.at.to_u64() + polls;
-        self.at = (ended % all).to_usize();
-        self.first = ((self.first.to_u64() + ended / all) % all).to_usize();
+        let (all, ports) = (self.ports.len().to_u64(), &mut self.ports);
+        let turns = (self.at.to_u64() + polls) / all;
+        ports[self.at].host.common.polled = false;
+        self.at = skip_in_turn(self.at, ports.len(), polls, |k| ports[k].host.common.skip_polls(1));
+        self.first = ((self.first.to_u64() + turns) % all).to_usize();
         self.ports[self.at].host.common.polled = true;
     }
 

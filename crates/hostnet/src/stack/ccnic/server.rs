@@ -10,6 +10,7 @@ use crate::core::op::STACK_ANCHOR;
 use crate::core::{Op, Program};
 use crate::kernel::{Due, Int, LineAddr, PacketId, PortId, Time};
 use crate::memory::LINE_U32;
+use crate::stack::branch_predictor::skip_in_turn;
 use crate::stack::pmd::nic_on;
 use crate::stack::{qp, Awaited, Ctx, Step};
 use std::collections::VecDeque;
@@ -148,12 +149,9 @@ impl CcnicServer {
     }
 
     pub(super) fn skip_polls(&mut self, polls: u64) {
-        let all = self.ports.len();
-        let polled = std::mem::take(&mut self.ports[self.at].host.common.polled);
-        for k in 0..polls.min((3 * all).to_u64()).to_usize() {
-            self.ports[(self.at + k) % all].host.common.skip_polls(1);
-        }
-        self.at = (self.at + (polls % all.to_u64()).to_usize()) % all;
+        let ports = &mut self.ports;
+        let polled = std::mem::take(&mut ports[self.at].host.common.polled);
+        self.at = skip_in_turn(self.at, ports.len(), polls, |k| ports[k].host.common.skip_polls(1));
         self.ports[self.at].host.common.polled = polled;
     }
 

@@ -273,7 +273,7 @@ impl FastPath {
             f.delivered += u64::from(e.bytes);
             t.pass(e.flow, t.flows[e.flow.to_usize()].delivered, Milestone::Delivered, &mut c.machine);
             t.contexts[self.local].to_app.push_back(e);
-            t.woken.extend(t.cores.last());
+            t.woken.extend(t.cores.last()); // the application's
         }
     }
 }
