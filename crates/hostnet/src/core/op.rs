@@ -137,26 +137,41 @@ impl Op {
         kind << 1 | u8::from(lines > 1)
     }
 
-    /// First line and number of lines that the op reads or writes through the caches, for a copy those of its destination; None
-    /// for other ops.
-    pub fn accesses(&self) -> Option<(LineAddr, u32)> {
+    /// First line of the cached memory that the op reads or writes, the number of lines, and whether the op writes them; of a
+    /// copy, those of its destination. None for ops that bypass the caches, maintain them, or access no memory.
+    pub fn accesses(&self) -> Option<(LineAddr, u32, bool)> {
         match *self {
-            Op::Load { line, lines }
-            | Op::DependentLoad { line, lines }
-            | Op::Prefetch { line, lines }
-            | Op::PrefetchOwn { line, lines }
-            | Op::Store { line, lines }
+            Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
+                Some((line, lines, false))
+            }
+            Op::Store { line, lines }
             | Op::DependentStore { line, lines }
-            | Op::Copy { to: line, lines, .. } => Some((line, lines)),
+            | Op::PrefetchOwn { line, lines }
+            | Op::Copy { to: line, lines, .. } => Some((line, lines, true)),
             Op::Anchor { line }
             | Op::Chase { line, .. }
             | Op::Walk { line, .. }
-            | Op::Release { line, .. }
             | Op::Ahead { line }
-            | Op::DependentPrefetch { line }
-            | Op::LoadOwn { line }
-            | Op::Atomic { line } => Some((line, 1)),
-            _ => None,
+            | Op::DependentPrefetch { line } => Some((line, 1, false)),
+            Op::Release { line, .. } | Op::LoadOwn { line } | Op::Atomic { line } => Some((line, 1, true)),
+            Op::CopyStream { .. }
+            | Op::StoreStream { .. }
+            | Op::Combine { .. }
+            | Op::Maintain { .. }
+            | Op::Invalidate { .. }
+            | Op::LoadDevice { .. }
+            | Op::Mmio { .. }
+            | Op::Retire { .. }
+            | Op::Compute(_)
+            | Op::Fence
+            | Op::Await
+            | Op::Keep { .. }
+            | Op::Recall { .. }
+            | Op::Stall(_)
+            | Op::Serialise
+            | Op::TakenBranches(_)
+            | Op::WalkBody { .. }
+            | Op::Note { .. } => None,
         }
     }
 

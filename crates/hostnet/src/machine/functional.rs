@@ -23,81 +23,47 @@ impl Machine {
 
     fn each_functional(&mut self, core: CoreId, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
         let mut ahead = AHEAD;
-        for (line, lines) in program.ops.iter().filter_map(Op::accesses) {
+        for (line, lines, _) in program.ops.iter().filter_map(Op::accesses) {
             let lines = lines.min(ahead);
             self.mem.prefetch_sets_on_host(core, line, lines);
             ahead -= lines;
         }
         for op in &program.ops {
-            let (line, lines, write) = match *op {
-                Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
-                    (line, lines, false)
-                }
-                Op::Anchor { line } | Op::Chase { line, .. } | Op::Walk { line, .. } => (line, 1, false),
-                Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
+            match *op {
                 Op::Copy { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
                         self.mem.access_functional(&mut self.cal, core, from + i, false);
                         self.mem.access_functional(&mut self.cal, core, to + i, true);
                     }
-                    continue;
                 }
                 Op::CopyStream { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
                         self.mem.access_functional(&mut self.cal, core, from + i, false);
                         self.mem.stream_functional(&mut self.cal, core, to + i);
                     }
-                    continue;
                 }
+                Op::PrefetchOwn { line, lines } => {
+                    line.span(lines).for_each(|l| self.mem.own_functional(&mut self.cal, core, l));
+                }
+                Op::LoadOwn { line } => self.mem.own_functional(&mut self.cal, core, line),
+                Op::StoreStream { line, lines } => {
+                    line.span(lines).for_each(|l| self.mem.stream_functional(&mut self.cal, core, l));
+                }
+                Op::Combine { line, to: Mapped::Memory, .. } => self.mem.stream_functional(&mut self.cal, core, line),
+                Op::Maintain { line, lines, op } | Op::Invalidate { line, lines, op, .. } => {
+                    self.maintain_functional(core, line, lines, op);
+                }
+                Op::Retire { tag, .. } | Op::Mmio { tag } => retired(self, tag),
                 Op::Release { line, tag } => {
                     self.mem.access_functional(&mut self.cal, core, line, true);
                     retired(self, tag);
-                    continue;
                 }
-                Op::Ahead { line } | Op::DependentPrefetch { line } => (line, 1, false),
-                Op::PrefetchOwn { line, lines } => {
-                    line.span(lines).for_each(|l| self.mem.own_functional(&mut self.cal, core, l));
-                    continue;
+                _ => {
+                    let Some((line, lines, write)) = op.accesses() else { continue };
+                    for l in line.span(lines) {
+                        self.mem.access_functional(&mut self.cal, core, l, write);
+                    }
                 }
-                Op::LoadOwn { line } => {
-                    self.mem.own_functional(&mut self.cal, core, line);
-                    continue;
-                }
-                Op::StoreStream { line, lines } => {
-                    line.span(lines).for_each(|l| self.mem.stream_functional(&mut self.cal, core, l));
-                    continue;
-                }
-                Op::Atomic { line } => (line, 1, true),
-                Op::Maintain { line, lines, op } => {
-                    self.maintain_functional(core, line, lines, op);
-                    continue;
-                }
-                Op::Invalidate { line, lines, op, .. } => {
-                    self.maintain_functional(core, line, lines, op);
-                    continue;
-                }
-                Op::Combine { line, to: Mapped::Memory, .. } => {
-                    self.mem.stream_functional(&mut self.cal, core, line);
-                    continue;
-                }
-                Op::Combine { .. } | Op::LoadDevice { .. } => continue,
-                Op::Retire { tag, .. } | Op::Mmio { tag } => {
-                    retired(self, tag);
-                    continue;
-                }
-                Op::Compute(_)
-                | Op::Fence
-                | Op::Await
-                | Op::Keep { .. }
-                | Op::Recall { .. }
-                | Op::Stall(_)
-                | Op::Serialise
-                | Op::TakenBranches(_)
-                | Op::WalkBody { .. }
-                | Op::Note { .. } => continue,
-            };
-            for l in line.span(lines) {
-                self.mem.access_functional(&mut self.cal, core, l, write);
             }
         }
     }
