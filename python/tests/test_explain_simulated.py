@@ -342,6 +342,17 @@ def test_a_core_that_gets_all_packets_is_named_beside_idle_ones():
     assert spread.metrics["net_gbps"] > 1.3 * result.metrics["net_gbps"]
 
 
+def test_a_core_whose_buffers_are_full_is_named_beside_idle_ones_alone():
+    stream = {"name": "stream", "cores": 1, "app": {"kind": "stream", "buffer": "512 MiB"}}
+    idle = {"name": "idle", "cores": 3, "app": {"kind": "xmem", "array": "16 KiB"}}
+    base = api.Scenario.load("quadrant1").with_({**SHORT, "peripheral": [], "override.core.lfb": 2})
+    alone, beside = (
+        explain.of_result(api.run(base.with_({"tenant": tenants}), quiet=True)).paragraph()
+        for tenants in ([stream], [stream, idle])
+    )
+    assert "fullest core (core.lfb)" in beside and "fullest core" not in alone
+
+
 def test_misses_of_an_l2_that_are_all_in_use_are_named():
     """Of requests that each hold one of n registers for the same time, twice as many registers carry twice as many."""
     few = api.Scenario.load("core-stream").with_({"platform.core.quirks.l2_mshrs": 2, "run.time": "20 us"})

@@ -61,6 +61,10 @@ _FACTS = {
 }
 
 
+# Share of its line fill buffers by which the fullest core differs from all cores together before it is named.
+_UNEQUAL = 0.1
+
+
 def explain(result: Result) -> Explanation:
     """Explain a run. Raises HostnetError when the run has none of the host network's metrics."""
     m = result.metrics
@@ -98,6 +102,9 @@ def explain(result: Result) -> Explanation:
     core, device = classes_of(m)
     if core:
         _core(ex, m, core, cores_of(result.spec), known)
+    held = max((d.busy for d in ex.of("c2m")), default=0.0)
+    if facts.get("lfb_fullest_util", 0.0) < held + _UNEQUAL:  # the domain of all cores tells the same
+        facts.pop("lfb_fullest_util", None)
     for name, traffic, prefix, unloaded in _BUFFERS:
         held, lat = m.get(f"{prefix}_occ"), m.get(f"{prefix}_little_ns")
         if device and held and held > 0 and lat:
