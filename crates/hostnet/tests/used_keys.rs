@@ -253,7 +253,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 41] = [
+const CONDITIONS: [(&str, &str); 42] = [
     ("seed", "Seed of every random stream"),
     ("quirks.receive_branches", "without that key they change nothing"),
     ("quirks.transmit_branches", "without that key they change nothing"),
@@ -261,6 +261,7 @@ const CONDITIONS: [(&str, &str); 41] = [
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
     ("run.step", "Grid of the rates that a search tries"),
+    ("run.precision", "fewer than 1,024 `requests` are measured whole"),
     ("run.search_tolerance", "bracket at which a search stops"),
     ("traffic.flows", "no effect on a single core"),
     ("traffic.spread", "that belongs to no flow"),
