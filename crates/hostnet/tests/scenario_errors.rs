@@ -52,6 +52,28 @@ fn message(from: &str, to: &str) -> String {
     resolved(&text).err().unwrap_or_else(|| panic!("{to} was taken"))
 }
 
+/// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
+#[test]
+fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
+    let own = |rate: &str| {
+        let traffic =
+            format!("cores = 2\ntraffic = {{ arrivals = \"poisson\", rate = \"{rate}\", packet = \"1 KiB\" }}");
+        GOOD.replacen("cores = 2", &traffic, 1).replacen("load = \"fixed\"", "load = \"peak_slo\"", 1)
+    };
+    let e = resolved(&own("1 Mrps")).expect_err("no rate to search");
+    assert!(e.contains("run.load = \"peak_slo\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
+    one_sentence(&e);
+    assert!(resolved(&own("2 Mrps")).is_ok(), "the scenario's own rate is where the search begins");
+}
+
+/// A directed test has no tenant whose link could carry a rate, and no packets.
+#[test]
+fn a_rate_of_packets_beside_a_directed_test_is_refused() {
+    let text = std::fs::read_to_string(platforms().join("../scenarios/probe-place.toml")).expect("a scenario");
+    let text = text.replace("arrivals = \"none\"", "arrivals = \"poisson\"\nrate = \"1 Mrps\"\npacket = \"64 B\"");
+    one_sentence(&resolved(&text).expect_err("nobody takes packets"));
+}
+
 /// Checks that a message is one sentence: one line that ends in a full stop, without remains of a parser's message.
 fn one_sentence(e: &str) {
     assert!(!e.contains('\n') && e.ends_with('.') && !e.ends_with(".."), "{e}");

@@ -49,6 +49,7 @@ pub fn check(s: &Scenario) -> Check {
     several_nodes(s)?;
     check_mixture::nics(s)?;
     peripherals(s)?;
+    super::traffic::searched(s)?;
     let parts = check_mixture::parts(s);
     if parts.is_empty() {
         alone(s)?;

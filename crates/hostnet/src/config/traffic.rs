@@ -817,6 +817,28 @@ fn rates(s: &Scenario) -> Check {
     })
 }
 
+/// Whether a search varies the rate of `tenant`'s packets: its own traffic, if any, sets none.
+pub fn is_searched(s: &Scenario, tenant: TenantId) -> bool {
+    s.tenant(tenant).traffic.as_ref().is_none_or(|own| {
+        own.rate() == s.traffic.rate() && !matches!(own.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth)
+    })
+}
+
+/// Checks that a search has a tenant whose rate it may vary.
+pub(super) fn searched(s: &Scenario) -> Check {
+    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
+    let mut serving = s.tenant_ids().filter(|t| serves(s.tenant(*t)));
+    let Some(first) = serving.clone().next().filter(|_| search) else { return Ok(()) };
+    need(serving.any(|t| is_searched(s, t)), || {
+        format!(
+            "run.load = \"{}\" searches for the rate of a tenant whose own traffic sets none, and tenant[{i}].traffic and that of \
+             every other tenant that serves packets set theirs; leave tenant[{i}].traffic.rate out, or choose run.load = \"fixed\"",
+            super::check::word(s.run.load),
+            i = first.index()
+        )
+    })
+}
+
 /// Checks that a run whose last packet arrives after `seconds`, as `key` says, does not reach the end of simulated time.
 ///
 /// # Errors
@@ -842,7 +864,8 @@ pub fn most_packets(s: &Scenario, tenant: TenantId, bytes: f64) -> Option<f64> {
 pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f64) -> Check {
     let served = s.tenant_ids().filter(|t| serves(s.tenant(*t)));
     let rates = served.filter_map(|t| most_packets(s, t, bytes));
-    let most = rates.reduce(f64::min).or_else(|| most_packets(s, TenantId(0), bytes)).unwrap_or(f64::INFINITY);
+    let any = || s.tenant_ids().next().and_then(|t| most_packets(s, t, bytes));
+    let most = rates.reduce(f64::min).or_else(any).unwrap_or(f64::INFINITY);
     need(pps <= most * (1.0 + 1e-9), || {
         format!("{key} = \"{value}\" is more than the link carries: {:.4} Mpps of {bytes:.0} bytes", most / 1e6)
     })

@@ -291,13 +291,7 @@ impl Run<'_, '_> {
 
     /// Tenants whose rate a search varies: those whose own traffic sets none.
     fn searched(&self) -> Vec<TenantId> {
-        let fixed = |t: &TenantId| {
-            let own = self.spec.tenant(*t).traffic.as_ref();
-            own.is_some_and(|t| {
-                t.rate() != self.spec.traffic.rate() || matches!(t.arrivals(), Spec::Closed | Spec::KeepDepth)
-            })
-        };
-        self.world.members[0].served().into_iter().filter(|t| !fixed(t)).collect()
+        self.world.members[0].served().into_iter().filter(|t| traffic::is_searched(self.spec, *t)).collect()
     }
 
     /// Capture that is replayed to `tenant`.
