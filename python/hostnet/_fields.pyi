@@ -1617,7 +1617,8 @@ class RunSpec(Section):
     """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
     measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also
     precise enough when the half-width is at most this number itself. Warm-ups and steps of a search then end as
-    soon as they may, too. When absent, the measurement lasts for `requests` or `time`."""
+    soon as they may, too. Windows of fewer than 1,024 `requests` are measured whole. When absent, the measurement
+    lasts for `requests` or `time`."""
     precision_of: list[str]
     """Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several
     runs."""
