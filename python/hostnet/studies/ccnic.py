@@ -31,9 +31,14 @@ EACH = {SMALL: (1600, 600), LARGE: (400, 200), HUGE: (150, 80)}
 # Packets of all queues of a PCIe NIC together.
 EACH_PCIE = {SMALL: (40_000, 40_000), LARGE: (15_000, 15_000)}
 ALONE, QUICK_ALONE = 400, 100
-# With one outstanding packet, warm-up passes once through rings of 1024 descriptors, so that none of their lines comes
-# from memory. Behind a PCIe NIC, buffers wait in the rings of both directions, one after the other.
-ROUND, ROUND_PCIE = 1100, 2200
+# With one outstanding packet, warm-up passes once through rings of 1024 descriptors and through the buffers that take turns, so
+# that none of their lines comes from memory.
+ROUND = 1100
+# Where the host alone manages buffers, as behind a PCIe NIC, they wait in the rings of both directions and in a driver's cache of
+# up to 375, one after the other.
+ROUND_HOST = 2500
+# Without recycling a packet takes two of the pool's 16,384 small buffers.
+ROUND_POOL = 8400
 # Shares of its own peak at which an interface is loaded; the paper names 80 %.
 SHARES, LOADED = (0.3, 0.6, 0.8, 0.95), (0.8,)
 
@@ -52,6 +57,14 @@ CCNIC, SMALL_PACKETS = SYSTEM("ccnic"), SIZE(SMALL)
 ICX, SPR = PLATFORM("icx"), PLATFORM("spr")
 
 
+def round_of_buffers(row: Row) -> int:
+    """Packets after which every buffer and every descriptor has been used once, with one packet under way."""
+    variant = row.get("variant")
+    if row["system"] in (*PCIE, "unopt") or variant == "no_shared_pool":
+        return ROUND_HOST
+    return ROUND_POOL if variant in ("no_recycle_nonseq", "no_small") else ROUND
+
+
 def length(row: Row) -> Changes:
     """The packets of a row that are under way, that warm up and that are measured."""
     pcie = row["system"] in PCIE
@@ -59,7 +72,7 @@ def length(row: Row) -> Changes:
         return {
             "traffic.outstanding": 1,
             "run.requests": QUICK_ALONE if row["quick"] else ALONE,
-            "run.warmup_requests": ROUND_PCIE if pcie else ROUND,
+            "run.warmup_requests": round_of_buffers(row),
         }
     size = row["packet_bytes"]
     warm, measured = EACH_PCIE[size] if pcie else (row["n"] * each for each in EACH[size])
