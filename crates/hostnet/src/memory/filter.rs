@@ -17,23 +17,33 @@ pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
 /// only possible holder is known.
 #[derive(Clone, Debug)]
 pub(super) struct SharedFilter {
-    keys: Vec<Option<LineKey>>,
-    masks: Vec<u128>,
+    entries: Vec<Entry>,
     used: usize,
+}
+
+/// Line of a filter, and its possible holders.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: Option<LineKey>,
+    mask: u128,
+}
+
+impl Entry {
+    const NONE: Entry = Entry { key: None, mask: 0 };
 }
 
 impl Default for SharedFilter {
     fn default() -> Self {
-        SharedFilter { keys: vec![None; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
+        SharedFilter { entries: vec![Entry::NONE; 1 << 10], used: 0 }
     }
 }
 
 impl SharedFilter {
     fn slot(&self, line: LineAddr) -> usize {
-        let mask = self.keys.len() - 1;
+        let mask = self.entries.len() - 1;
         let mut i = mix(line.0).to_usize() & mask;
         let key = LineKey::from(line);
-        while self.keys[i].is_some_and(|other| other != key) {
+        while self.entries[i].key.is_some_and(|other| other != key) {
             i = (i + 1) & mask;
         }
         i
@@ -42,64 +52,62 @@ impl SharedFilter {
     #[inline(never)]
     pub(super) fn add(&mut self, line: LineAddr, core: CoreId) -> bool {
         let mut i = self.slot(line);
-        if self.keys[i].is_none() {
-            if self.used * 2 >= self.keys.len() {
-                let n = self.keys.len() * 2;
-                let keys = std::mem::replace(&mut self.keys, vec![None; n]);
-                let masks = std::mem::replace(&mut self.masks, vec![0; n]);
-                for (k, m) in keys.into_iter().zip(masks) {
-                    if let Some(line) = k {
+        if self.entries[i].key.is_none() {
+            if self.used * 2 >= self.entries.len() {
+                let n = self.entries.len() * 2;
+                for entry in std::mem::replace(&mut self.entries, vec![Entry::NONE; n]) {
+                    if let Some(line) = entry.key {
                         let j = self.slot(line.into());
-                        (self.keys[j], self.masks[j]) = (k, m);
+                        self.entries[j] = entry;
                     }
                 }
                 i = self.slot(line);
             }
-            self.keys[i] = Some(line.into());
+            self.entries[i].key = Some(line.into());
             self.used += 1;
         }
-        self.masks[i] |= 1 << core.index();
-        self.masks[i] == 1 << core.index()
+        let mask = &mut self.entries[i].mask;
+        *mask |= 1 << core.index();
+        *mask == 1 << core.index()
     }
     #[inline(never)]
     pub(super) fn holders(&self, line: LineAddr) -> u128 {
-        self.masks[self.slot(line)]
+        self.entries[self.slot(line)].mask
     }
     #[inline(never)]
     pub(super) fn drop_holder(&mut self, line: LineAddr, core: CoreId) {
         let i = self.slot(line);
-        self.masks[i] &= !(1 << core.index());
+        self.entries[i].mask &= !(1 << core.index());
         self.forget(i);
     }
     /// Removes and returns the possible holders of a line, which are about to lose it.
     #[inline(never)]
     pub(super) fn take(&mut self, line: LineAddr) -> u128 {
         let i = self.slot(line);
-        let holders = std::mem::take(&mut self.masks[i]);
+        let holders = std::mem::take(&mut self.entries[i].mask);
         self.forget(i);
         holders
     }
     /// Removes entry `i` if no core holds its line, so that the filter stays as small as the caches. Later entries move
     /// towards their first slots, so that a look-up still finds them.
     fn forget(&mut self, mut i: usize) {
-        if self.keys[i].is_none() || self.masks[i] != 0 {
+        if self.entries[i].key.is_none() || self.entries[i].mask != 0 {
             return;
         }
         self.used -= 1;
-        let mask = self.keys.len() - 1;
+        let mask = self.entries.len() - 1;
         let mut j = i;
         loop {
-            self.keys[i] = None;
+            self.entries[i] = Entry::NONE;
             loop {
                 j = (j + 1) & mask;
-                let Some(key) = self.keys[j] else { return };
+                let Some(key) = self.entries[j].key else { return };
                 let home = mix(LineAddr::from(key).0).to_usize() & mask;
                 if (j.wrapping_sub(home) & mask) >= (j.wrapping_sub(i) & mask) {
                     break;
                 }
             }
-            (self.keys[i], self.masks[i]) = (self.keys[j], self.masks[j]);
-            self.masks[j] = 0;
+            self.entries[i] = self.entries[j];
             i = j;
         }
     }

@@ -80,8 +80,8 @@ impl Memory {
         Copies { private, llc: self.llc_copy(node, line) }
     }
 
-    /// Row of the inter-socket protocol table for a request.
-    fn row(&self, t: &Txn) -> NodeTransition {
+    /// Row of the inter-socket protocol table for a request, and the copies in the node that is not the requester's.
+    fn row(&self, t: &Txn) -> (NodeTransition, Copies) {
         let who = t.core();
         let near = self.node_of_core(who);
         let want = match t.op {
@@ -90,14 +90,14 @@ impl Memory {
             _ => CoreRequest::Read,
         };
         let side = if self.home_of(t.line) == near { NodeSide::Near } else { NodeSide::Far };
-        let of = |node| self.copies_in(node, t);
+        let far = self.copies_in(self.nodes.other_than(near), t);
         let p = &self.inter_socket.as_ref().expect("several nodes").protocol;
-        crossing(want, of(near), of(self.nodes.other_than(near)), side, p)
+        (crossing(want, self.copies_in(near, t), far, side, p), far)
     }
 
     /// Whether the requester's own node can answer a request without the other node and without memory.
     fn is_answered_locally(&self, t: &Txn) -> bool {
-        let row = self.row(t);
+        let (row, _) = self.row(t);
         !row.snoops_far() && row.source != NodeDataSource::Memory
     }
 
@@ -432,7 +432,7 @@ impl Memory {
 
     /// Performs the effects of a core's request on the caches of both nodes.
     fn look_up_both_nodes(&mut self, cal: &mut impl MemoryPosts, t: &Txn, now: Time) -> NodeLookup {
-        let row = self.row(t);
+        let (row, there) = self.row(t);
         let local = !row.snoops_far() && row.source != NodeDataSource::Nobody || row.source == NodeDataSource::Memory;
         if local {
             return NodeLookup::Here(self.look_up(cal, t, now));
@@ -450,7 +450,6 @@ impl Memory {
         if own || row.far == PrivateAction::Drop {
             self.notify_watchers(cal, line, now);
         }
-        let there = self.copies_in(far, t);
         let asks = there.private != CopyState::Nowhere
             && (own
                 || there.private == CopyState::Dirty

@@ -435,6 +435,9 @@ impl Memory {
             let llc = &self.nodes[node].llc;
             let home = llc.home(line);
             llc.prefetch_home_on_host(home);
+            if self.nodes.several() {
+                self.nodes[self.nodes.other_than(node)].llc.prefetch_on_host(line);
+            }
             self.txns[id].home = home;
         } else {
             self.prefetch_on_host(line, lines.into());
@@ -528,7 +531,7 @@ impl Memory {
         }
     }
 
-    /// Prefetches the sets of `line_table` lines from `line` on, all of one region, in the LLC and in the L2 of their owner,
+    /// Prefetches the sets of `lines` lines from `line` on, all of one region, in the LLC and in the L2 of their owner,
     /// on the computer that runs the simulation.
     #[inline]
     pub fn prefetch_on_host(&self, line: LineAddr, lines: u64) {

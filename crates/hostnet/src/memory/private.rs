@@ -158,6 +158,9 @@ impl Memory {
 
     /// Whether `probe` would find `line`.
     fn hits(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
+        if !write && self.l1[core].find_in_slice(line).is_some() {
+            return true;
+        }
         match self.private_copy(core, line) {
             CopyState::Nowhere => false,
             copy => !write || !self.others_hold(core, line, copy == CopyState::Dirty),
@@ -538,12 +541,17 @@ impl Memory {
 
     /// Best copy of `line` in the caches of `core`.
     pub fn private_copy(&self, core: CoreId, line: LineAddr) -> CopyState {
-        best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
+        let held = |a: &CacheArray| state(a, a.find_in_slice(line));
+        match held(&self.l1[core]) {
+            CopyState::Dirty => CopyState::Dirty,
+            copy => copy.max(held(&self.l2[core])),
+        }
     }
 
     /// Copy of `line` in the LLC of `node`.
     pub fn llc_copy(&self, node: NodeId, line: LineAddr) -> CopyState {
-        held(&self.nodes[node].llc, line)
+        let llc = &self.nodes[node].llc;
+        state(llc, llc.find(line))
     }
 
     /// Way of the first node's LLC that holds `line`.
@@ -579,14 +587,11 @@ pub(super) struct InvalidatedCopies {
     pub dirty: u64,
 }
 
-fn held(a: &CacheArray, line: LineAddr) -> CopyState {
-    match a.find(line) {
+/// Copy in slot `found` of `a`.
+fn state(a: &CacheArray, found: Option<CacheSlot>) -> CopyState {
+    match found {
         None => CopyState::Nowhere,
         Some(s) if a.is_dirty(s) => CopyState::Dirty,
         Some(_) => CopyState::Clean,
     }
-}
-
-fn best(copies: [CopyState; 2]) -> CopyState {
-    copies[0].max(copies[1])
 }
