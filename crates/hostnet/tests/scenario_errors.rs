@@ -66,6 +66,18 @@ fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
     assert!(resolved(&own("2 Mrps")).is_ok(), "the scenario's own rate is where the search begins");
 }
 
+/// Streams between two nodes count no requests, and last as long as `run.time` says.
+#[test]
+fn requests_of_streams_are_refused() {
+    let text = std::fs::read_to_string(platforms().join("../scenarios/ccnic-stream.toml")).expect("a scenario");
+    assert!(resolved(&text).is_ok());
+    for key in ["requests", "warmup_requests"] {
+        let e = resolved(&text.replacen("time = \"150 us\"", &format!("time = \"150 us\"\n{key} = 500"), 1)).expect_err(key);
+        one_sentence(&e);
+        assert!(e.contains(&format!("run.{key} = 500")), "{e}");
+    }
+}
+
 /// A directed test has no tenant whose link could carry a rate, and no packets.
 #[test]
 fn a_rate_of_packets_beside_a_directed_test_is_refused() {

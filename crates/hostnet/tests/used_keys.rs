@@ -253,7 +253,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 42] = [
+const CONDITIONS: [(&str, &str); 45] = [
     ("seed", "Seed of every random stream"),
     ("quirks.receive_branches", "without that key they change nothing"),
     ("quirks.transmit_branches", "without that key they change nothing"),
@@ -289,6 +289,9 @@ const CONDITIONS: [(&str, &str); 42] = [
     ("placement.sweep_tx", "Applications that send nothing have no such buffers"),
     ("quirks.detach_instructions", "whose metadata represents data elsewhere"),
     ("placement.sweep_rx", "sends in place has no last read"),
+    ("quirks.throttle", "A poll-mode driver takes no interrupts"),
+    ("quirks.replenish", "fetched descriptors long before packets come"),
+    ("quirks.command_latency", "a run in which no command ends"),
     ("peripheral.moderation", "a busy queue then never waits for `moderation`"),
     ("rings.quirks.write_back_idle", "changes nothing with `write_back.after = 1`"),
     ("idio.quirks.hint_overflow", "finds the queue full"),

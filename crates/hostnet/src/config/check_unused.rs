@@ -316,10 +316,10 @@ fn duration(s: &Scenario) -> Check {
         need(s.run.time == span(), || by_packets("time", &s.run.time, "requests"))?;
         return s.run.warmup_time.map_or(Ok(()), |t| Err(by_packets("warmup_time", &t, "warmup_requests")));
     }
-    let own = s.ccnic_tenant().is_some() || s.paired_tenant().is_some() || s.tas_tenant().is_some();
-    let served = s.tenants.iter().any(serves);
-    let counted = s.ccnic_tenant().is_some() || s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
     let pings = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
+    let counted = s.ccnic_tenant().is_some() || pings;
+    let own = counted || s.tas_tenant().is_some();
+    let served = s.tenants.iter().any(serves);
     let r = &s.run;
     let by_time = |key: &str, v: &dyn Display, instead: &str| {
         format!("run.{key} = \"{v}\" is for scenarios whose tenants serve no packets; give run.{instead} here")

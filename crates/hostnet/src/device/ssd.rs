@@ -65,7 +65,8 @@ pub struct SsdQuirks {
     #[serde(default = "interleave")]
     pub interleave: Size,
     /// Time from the end of one command to the first byte of the next command in the same place of the queue: medium,
-    /// firmware and the submitting thread. The default is 10 us.
+    /// firmware and the submitting thread. The default is 10 us. It changes nothing in a run in which no command ends: 64 commands
+    /// of 8 MiB take 41 ms at 13 GB/s.
     #[serde(default = "latency")]
     pub command_latency: Span,
 }

@@ -50,7 +50,8 @@ pub struct RingsQuirks {
     pub receive_cache: u32,
     /// Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
     pub transmit_cache: u32,
-    /// Number of free cached receive descriptors below which the NIC fetches more. The default is 32.
+    /// Number of free cached receive descriptors below which the NIC fetches more. The default is 32. It changes nothing at rates at
+    /// which the NIC has fetched descriptors long before packets come.
     pub replenish: u32,
     /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty, which changes nothing
     /// with `write_back.after = 1`. The default is true.
@@ -92,7 +93,8 @@ pub struct RingsQuirks {
     /// Size of the buffer for frames between the transmit DMA and the wire, which fills where the wire is slower. The default
     /// is 128 KiB.
     pub transmit_buffer: Size,
-    /// Interrupt throttling of each queue by the kernel's driver.
+    /// Interrupt throttling of each queue by the kernel's driver. A poll-mode driver takes no interrupts, and the platform's value
+    /// changes nothing there.
     pub throttle: Throttle,
     /// Origin of `receive_packets` where it was fitted to one NIC; a NIC with faster links that keeps the value is warned of.
     #[serde(skip_serializing_if = "Option::is_none")]
