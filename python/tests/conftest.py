@@ -1,10 +1,7 @@
 """Shared fixtures: a private result cache per test, and a scenario small enough to run in a blink."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from commandline import CommandLine
 
 from hostnet import Scenario
 
@@ -57,22 +54,21 @@ def tiny(tiny_file):
     return Scenario.load(tiny_file)
 
 
+@pytest.fixture(scope="session")
+def command_line():
+    begun = CommandLine()
+    yield begun
+    begun.close()
+
+
 @pytest.fixture
-def cli(tmp_path):
+def cli(tmp_path, command_line):
     """Runs the command line in an empty directory, as a user does."""
     here = tmp_path / "cwd"
     here.mkdir()
 
     def call(*args, check=None, **kw):
-        done = subprocess.run(
-            [sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
-            cwd=here,
-            env=dict(os.environ),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            **kw,
-        )
+        done = command_line.run([*map(str, args)], cwd=here, timeout=300, **kw)
         if check is not None:
             assert done.returncode == check, done.stderr
         return done
