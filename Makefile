@@ -113,10 +113,13 @@ gate-rust:
 gate-docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --profile checks --workspace --no-deps
 
-.PHONY: gate-python
-gate-python: build
+.PHONY: gate-types
+gate-types: $(VENV)/.installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
+
+.PHONY: gate-python
+gate-python: gate-types build
 	$(BIN)/stubtest --mypy-config-file pyproject.toml hostnet._core
 
 .PHONY: gate-dependencies
