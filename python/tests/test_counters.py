@@ -591,6 +591,19 @@ def test_pcm_memory_in_its_shapes(recorded, text):
             PCM_MEMORY.replace(" 640.00, 320.00,", "N/A,N/A,"),
             "no row has a number in each of the columns mem read (mb/s)",
         ),
+        (
+            "Date,Time,SKT0-Mem Read (MB/s)\n2026-11-21,12:00:00.1,640.00\n",
+            "no column `mem write (mb/s)`",
+        ),
+        (
+            "Date,Time,EXEC,READ,WRITE\n2026-11-21,12:00:00.1,1,2,3\n2026-11-21,12:00:00.1,1,2,3\n",
+            "rows of one time only",
+        ),
+        (
+            "Date,Time,EXEC,READ,WRITE\n2026-11-21,9 pm,1,2,3\n2026-11-21,10 pm,1,2,3\n",
+            "the time '9 pm' of a row is not of the form",
+        ),
+        ("Date,Time,EXEC,READ\n2026-11-21,12:00:00.1,1,2\n", "holds none of the events"),
     ],
 )
 def test_files_of_pcm_that_tell_nothing_are_one_sentence(recorded, text, says):

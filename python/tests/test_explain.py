@@ -221,6 +221,8 @@ def without(*names: str) -> dict[str, float]:
         ('{"event" : "cas_read"', "line 1: is not JSON as `perf stat -j` writes it"),
         ("2026-11-21,12:00:00.000,cas_read,1000,2100000000\n", "line 1: `cas_read` has no counts"),
         ("2026-11-21,12:00:00.000,cas_read,0,2100000000,1\n", "recorded for 0 milliseconds"),
+        ("# machine: channels=2 core_ghz=3,3\n", "line 1: core_ghz = '3,3' of the machine is not a positive number"),
+        ("# machine: core_ghz=0\n", "line 1: core_ghz = '0' of the machine is not a positive number below 1000000"),
     ],
 )
 def test_a_bad_recording_is_one_sentence(recorded, text, says):

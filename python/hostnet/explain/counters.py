@@ -12,6 +12,7 @@ from pathlib import Path
 from ..errors import HostnetError
 from ..paths import nearest
 from .events import BY_NAME, OWN, SUMS, VENDOR
+from .machine import BELOW, property_value
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}$")
 _SCOPE = re.compile(r"(CPU-?\d+|[SNDC]\d+(-[A-Z0-9]+)*|.+-\d+)$")
@@ -180,6 +181,19 @@ def _number(file: str, line: int, event: str, text: str) -> float:
 # ---- perf --------------------------------------------------------------------------------------------------------
 
 
+def _machine(file: str, line: int, text: str) -> dict[str, float]:
+    """Properties of the machine that the comment ``text`` of a simulated recording gives."""
+    found = {}
+    for key, _, value in (p.partition("=") for p in text.split(":", 1)[1].split()):
+        number = property_value(value)
+        if number is None:
+            raise HostnetError(
+                f"{file}: line {line}: {key} = {value!r} of the machine is not a positive number{BELOW}."
+            )
+        found[key] = number
+    return found
+
+
 def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Recording:
     machine: dict[str, float] = {}
     recordings: list[tuple[list[_Row], float]] = []
@@ -192,7 +206,7 @@ def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Reco
                 recordings.append((rows, 0.0))
                 rows = []
             if text.startswith("# machine:"):
-                machine = {k: float(v) for k, _, v in (p.partition("=") for p in text.split(":", 1)[1].split())}
+                machine = _machine(file, line, text)
             continue
         if m := _ELAPSED.match(text):
             recordings.append((rows, _number(file, line, "seconds time elapsed", m[1])))
@@ -599,7 +613,7 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) ->
     lower = [f.lower() for f in names]
     if any(f.endswith(_MEMORY[0][1]) for f in lower):
         return _pcm_memory(file, data, lower, len(sockets))
-    if "read" in lower and "exec" in lower:
+    if {"read", "write", "exec"} <= set(lower):
         return _pcm_main(file, data, lower, seconds, len(sockets))
     labelled = _pcm_transposed(data, names, above) if lower[2:3] == ["ms"] else _pcm_labelled(rows)
     counted: dict[str, list[_Units]] = {}
@@ -752,9 +766,19 @@ def _pcm_rows(
 def _pcm_memory(file: str, data: list[tuple[int, list[str]]], names: list[str], sockets: int) -> Recording:
     """The bandwidths that `pcm-memory -csv` writes, in lines, over all sockets."""
     columns = [[i for i, n in enumerate(names) if n.endswith(column)] for _, column in _MEMORY]
+    if lacks := next((column for (_, column), at in zip(_MEMORY, columns) if not at), None):
+        raise HostnetError(f"{file}: has no column `{lacks}`, which `pcm-memory -csv` writes for each socket.")
     found, notes = _pcm_rows(file, data, columns, names)
     rates = {event: sum(sums[k] for _, sums in found) / len(found) * 1e6 / 64 for k, (event, _) in enumerate(_MEMORY)}
     return Recording(file, rates, {}, ("pcm-memory records bandwidth alone", *notes), sockets=max(sockets, 1))
+
+
+def _clock(file: str, text: str) -> float:
+    """Seconds since midnight at the time ``text`` of a row."""
+    m = re.fullmatch(r"(\d{1,2}):(\d{2}):(\d{2}(?:[.,]\d+)?)", text)
+    if not m:
+        raise HostnetError(f"{file}: the time {text!r} of a row is not of the form 14:03:59.250; give --seconds.")
+    return int(m[1]) * 3600 + int(m[2]) * 60 + float(m[3].replace(",", "."))
 
 
 def _pcm_main(
@@ -764,12 +788,12 @@ def _pcm_main(
     are those between the rows' times."""
     found, notes = _pcm_rows(file, data, [[names.index("read")], [names.index("write")]], names)
     if seconds is None:
-        clocks = [[float(p.replace(",", ".")) for p in time.split(":")] for time, _ in found]
-        at = [c[0] * 3600 + c[1] * 60 + c[2] for c in clocks]
+        at = [_clock(file, time) for time, _ in found]
         seconds = sum((b - a) % 86400 for a, b in zip(at, at[1:]))
+        if not seconds:
+            same = "one row" if len(found) == 1 else "rows of one time only"
+            raise HostnetError(f"{file}: has {same}, and nothing tells how long they lasted; give --seconds.")
         found = found[1:]  # nothing tells how long the first lasted
-    if not seconds:
-        raise HostnetError(f"{file}: has one row, and nothing tells how long it lasted; give --seconds.")
     rates = {
         event: sum(s[k] for _, s in found) * 1e9 / 64 / seconds for k, event in enumerate(("cas_read", "cas_write"))
     }

@@ -67,14 +67,24 @@ def machine(
             raise HostnetError(f"--set {text}: expected KEY=VALUE, such as channels=6.")
         if key not in known:
             raise HostnetError(f"--set {text}: the machine has no {key!r}; {nearest(key, known)}")
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 < number < 1e6:
-            raise HostnetError(f"--set {text}: {value!r} is not a positive number.")
+        number = property_value(value)
+        if number is None:
+            raise HostnetError(f"--set {text}: {value!r} is not a positive number{BELOW}.")
         values[key] = number
     return values
+
+
+#: Upper bound of every property, in words.
+BELOW = " below 1000000"
+
+
+def property_value(text: str) -> float | None:
+    """Number of a property that ``text`` gives; None where it is none that a machine can have."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < 1e6 else None
 
 
 def of_socket(
