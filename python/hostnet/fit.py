@@ -8,12 +8,14 @@ from typing import Any
 _NS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6}
 _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _GHZ = {"MHz": 1e-3, "GHz": 1.0}
-#: Rate of a lane in GB/s after the line code; gen 6 in flits of 242 of 256 bytes.
+#: GB/s of a rate in bits.
+_LINKS = {"bps": 0.125e-9, "Kbps": 0.125e-6, "Mbps": 0.125e-3, "Gbps": 0.125, "Tbps": 125.0}
+#: Rate of a lane in GB/s after the line code; gen 6 in flits, of which 236 of 256 bytes carry packets.
 _LANE = {
     "gen3": 8 / 8 * 128 / 130,
     "gen4": 16 / 8 * 128 / 130,
     "gen5": 32 / 8 * 128 / 130,
-    "gen6": 64 / 8 * 242 / 256,
+    "gen6": 64 / 8 * 236 / 256,
 }
 LANES = 16
 
@@ -72,7 +74,7 @@ def _link(spec: Mapping[str, Any]) -> float | None:
     if not pcie:
         return None
     own = pcie["quirks"]["lane_rate"]
-    lane = _LANE[pcie["generation"]] if own is None else _of({"Gbps": 0.125, "Mbps": 0.125e-3, "Tbps": 125}, own)
+    lane = _LANE[pcie["generation"]] if own is None else _of(_LINKS, own)
     payload = _of(_BYTES, pcie["max_payload"])
     return float(LANES * lane * (1 - pcie["dllp_share"]) * payload / (payload + pcie["write_overhead"]))
 
@@ -81,6 +83,13 @@ def _devices(spec: Mapping[str, Any]) -> Iterator[str]:
     iio, pcie, link = spec.get("iio"), spec.get("pcie"), _link(spec)
     if not iio or not pcie or link is None:
         return
+    if nic := spec.get("ethernet"):
+        own, wire = link * nic["lanes"] / LANES, _of(_LINKS, nic["link"])
+        if wire > own:
+            yield (
+                f'ethernet.link = "{nic["link"]}" brings {wire:.1f} GB/s, and a port of {nic["lanes"]} lanes carries {own:.1f} '
+                "(ethernet.lanes, pcie.generation)."
+            )
     port = f"A port of {LANES} lanes carries {link:.1f} GB/s (pcie.generation), and"
     interval = _of(_NS, iio["line_interval"])
     if interval and 64 / interval < link:

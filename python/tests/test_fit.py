@@ -33,6 +33,23 @@ def test_a_faster_link_than_the_path_to_the_home_agent_is_named(own):
     assert not about(own('pcie.generation = "gen5"\niio.line_interval = "1 ns"'), "iio.line_interval")
 
 
+def test_flits_of_gen_6_carry_236_of_256_bytes(own):
+    """Sixteen lanes of 64 GT/s are 128 GB/s, of which packets have 118.0; with 24 of 280 B for headers 107.9 are left."""
+    keys = 'pcie.generation = "gen6"\npcie.dllp_share = 0\npcie.max_payload = "256 B"\npcie.write_overhead = 24'
+    assert about(own(keys), "A port of 16 lanes carries 107.9 GB/s (pcie.generation), and the path to the home agent")
+
+
+def test_a_wire_that_is_faster_than_the_port_of_the_nic_is_named(own):
+    """Eight lanes of 8 GT/s carry 7.88 GB/s after the line code, of which 3 % go to DLLPs and 24 of 280 B to headers: 6.99.
+    A wire of 100 Gb/s brings 12.5."""
+    keys = 'pcie.dllp_share = 0.03\npcie.max_payload = "256 B"\npcie.write_overhead = 24\nethernet.lanes = 8'
+    said = about(own(keys + '\nethernet.link = "100 Gbps"'), "ethernet.link")
+    assert said == [
+        'ethernet.link = "100 Gbps" brings 12.5 GB/s, and a port of 8 lanes carries 7.0 (ethernet.lanes, pcie.generation).'
+    ]
+    assert not about(own(keys + '\nethernet.link = "50 Gbps"'), "ethernet.link")
+
+
 def test_few_buffers_for_a_fast_link_are_named(own):
     """Eight lines that are held for 160 ns or more are at most 3.2 GB/s, of 15.3 GB/s by gen 3 and 16 lanes."""
     said = about(own("iio.write_buffer = 8"), "iio.write_buffer")
