@@ -11,6 +11,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .errors import HostnetError
+from .output import refusal
+from .paths import nearest
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -28,11 +32,22 @@ class Picture:
     description: str = ""
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing; the ending of the name chooses the format, such as .svg, .png or .pdf."""
+        """Write the drawing; the ending of the name chooses the format, such as .svg, .png or .pdf.
+
+        Raises HostnetError for an ending that is no format, and where the file cannot be written.
+        """
         from .plots.style import style
 
+        ending, formats = Path(path).suffix[1:].lower(), self.figure.canvas.get_supported_filetypes()
+        if ending and ending not in formats:
+            raise HostnetError(
+                f'{path}: no format of pictures has the ending "{ending}"; {nearest(ending, sorted(formats))}'
+            )
         with style():
-            self.figure.savefig(path)
+            try:
+                self.figure.savefig(path)
+            except OSError as e:
+                raise refusal(Path(path), e) from None
 
     def svg(self) -> str:
         """The drawing as SVG."""

@@ -71,7 +71,8 @@ class OtherEngineWarning(UserWarning):
 WAYS_OUT = "give another --out, or --replace to overwrite"
 
 
-def _refusal(path: Path, why: OSError | str) -> HostnetError:
+def refusal(path: Path, why: OSError | str) -> HostnetError:
+    """Error about ``path``, which cannot be written because of ``why``."""
     shown = str(path) if len(str(path)) <= 120 else f"{str(path)[:100]}..."
     return HostnetError(f"{shown}: cannot be written ({why if isinstance(why, str) else why.strerror or why}).")
 
@@ -87,7 +88,7 @@ def write_text(path: Path, text: str) -> None:
         finally:
             tmp.unlink(missing_ok=True)
     except OSError as e:
-        raise _refusal(path, e) from None
+        raise refusal(path, e) from None
 
 
 def write_frame(frame: pl.DataFrame, stem: Path, about: Mapping[str, ColumnInfo]) -> None:
@@ -105,10 +106,10 @@ def check_file(path: Path, mark: str = "") -> None:
         if mark and path.is_file() and not path.read_bytes().startswith(mark.encode()):
             raise HostnetError(f"{path}: is there and was not written by this command; name another file.")
         if path.is_dir():
-            raise _refusal(path, "it is a directory; name a file")
+            raise refusal(path, "it is a directory; name a file")
         check_writable(path.resolve().parent)
     except OSError as e:
-        raise _refusal(path, e) from None
+        raise refusal(path, e) from None
 
 
 def check_no_input(path: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
@@ -126,7 +127,7 @@ def check_writable(folder: Path) -> None:
             with tempfile.TemporaryFile(dir=folder) as f:
                 f.write(b"x" * 4096)
         except OSError as e:
-            raise _refusal(folder, e) from None
+            raise refusal(folder, e) from None
 
 
 @contextmanager
@@ -135,11 +136,11 @@ def _made(folder: Path) -> Iterator[None]:
     try:
         taken = next((p for p in (folder, *folder.parents) if p.is_file()), None)
         if taken is not None:
-            raise _refusal(folder, f"{taken} is a file; name a directory")
+            raise refusal(folder, f"{taken} is a file; name a directory")
         made = [p for p in (folder, *folder.parents) if not p.exists()]
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise _refusal(folder, e) from None
+        raise refusal(folder, e) from None
     try:
         yield
     finally:
@@ -197,13 +198,13 @@ def directory(out: Path, command: str, contents: Contents | None = None, *, repl
                 shutil.rmtree(left, ignore_errors=True)
             tmp = Path(tempfile.mkdtemp(dir=out, prefix=_PART))
         except OSError as e:
-            raise _refusal(out, e) from None
+            raise refusal(out, e) from None
         try:
             yield tmp
             _replace(out, command, contents, before, tmp)
         except OSError as e:
             if e.errno in _FULL or str(e.filename or "").startswith(str(out)):
-                raise _refusal(out, e) from None
+                raise refusal(out, e) from None
             raise
         finally:
             shutil.rmtree(tmp, ignore_errors=True)
@@ -256,7 +257,7 @@ def _replace(out: Path, command: str, contents: Contents | None, before: list[st
     fresh = sorted(f.name for f in tmp.iterdir())
     taken = next((n for n in fresh if n not in before and (out / n).exists()), None)
     if taken is not None:
-        raise _refusal(out, f"{taken} is there and was not written by hostnet")
+        raise refusal(out, f"{taken} is there and was not written by hostnet")
 
     def note(files: list[str], complete: bool) -> None:
         about: dict[str, Any] = {"command": command, "complete": complete, "files": files}
@@ -304,7 +305,7 @@ def _locked(folder: Path) -> Iterator[None]:
             f"{folder}: another hostnet process is writing there; wait for it or name another directory."
         ) from None
     except OSError as e:
-        raise _refusal(folder, e) from None
+        raise refusal(folder, e) from None
     try:
         yield
     finally:

@@ -82,6 +82,15 @@ def test_a_picture_is_saved_in_the_format_of_its_name(tiny, tmp_path, ending):
     assert (tmp_path / f"a.{ending}").read_bytes().startswith(first)
 
 
+def test_a_picture_that_cannot_be_saved_is_one_sentence(tiny, tmp_path):
+    picture = hn.run(tiny).plot()
+    with pytest.raises(hn.HostnetError, match='no format of pictures has the ending "sgv"; did you mean "svg"'):
+        picture.save(tmp_path / "a.sgv")
+    with pytest.raises(hn.HostnetError, match=r"a\.pdf: cannot be written \(No such file or directory\)"):
+        picture.save(tmp_path / "none" / "a.pdf")
+    assert not list(tmp_path.glob("a.*"))
+
+
 def test_a_sweep_and_a_study_are_drawn(tiny):
     frame = hn.sweep(tiny, {"placement.ways": [2, 4]}, jobs=1)
     assert isinstance(hn.plot(frame, "placement.ways", "mem_bw_gbs"), notebook.Picture)
