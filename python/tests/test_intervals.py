@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 import hostnet as hn
-from hostnet import intervals, replicate, show
+from hostnet import intervals, replicate, show, studies
+from hostnet.declared import metric_info
 from hostnet.plots import plot_sweep
 from hostnet.runner import run_many
 
@@ -94,6 +95,27 @@ def test_a_window_of_time_that_ends_early_is_sampled_as_a_whole_one():
     assert short["mem_bw_gbs"] == pytest.approx(long["mem_bw_gbs"], rel=0.05)
     assert (short["llc_rx_lines"] is None) == (long["llc_rx_lines"] is None)
     assert len(short.table("timeline")) == len(long.table("timeline")) == 1
+
+
+def test_a_window_stays_whole_where_nothing_is_known_of_what_is_asked_for():
+    """Streams between two nodes return no packets, and devices that only write wait for no read."""
+    streams = hn.Scenario("ccnic-stream").with_({"run.time": "8 us", "run.warmup_time": "1 us", "run.precision": 0.2})
+    assert hn.run(streams.with_({"run.precision_of": ["throughput_mrps"]})).measure_us == pytest.approx(8, rel=0.01)
+    writes = hn.Scenario("quadrant3").with_({"run.time": "64 us", "run.precision": 0.2})
+    assert hn.run(writes).measure_us < 40
+    asked = writes.with_({"run.precision_of": ["cha_p2m_read_occ"]})
+    assert hn.run(asked)["cha_p2m_read_occ"] == 0
+    assert hn.run(asked).measure_us == pytest.approx(64, rel=0.01)
+
+
+@pytest.mark.parametrize("system", ["ccnic", "gem5net", "hostnetwork", "idio", "sweeper"])
+def test_windows_of_studies_end_when_all_means_that_they_show_are_known(system):
+    info = metric_info()
+    for study in studies.of(system):
+        points, _ = studies._built(study.points(quick=False))
+        run = json.loads(studies._specs(points[:1], study)[0])["run"]
+        means = {m for m in study.metrics if m in info and info[m]["statistic"] == "mean"}
+        assert run["precision"] is None or means <= set(run["precision_of"]), study.figure
 
 
 def test_wrong_precision_is_one_sentence(short, cli):

@@ -548,8 +548,8 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
 
 
 def _precisely(scenario: Scenario, study: Study) -> Scenario:
-    """The scenario, measured until the leading metrics that the study shows are known to its precision. A window that is
-    looked at as a whole stays whole: its course over time, counts of it, and bursts."""
+    """The scenario, measured until the means that the study shows are known to its precision. A window that is looked at as a
+    whole stays whole: its course over time, counts of it, and bursts."""
     resolved = scenario.to_dict()
     run, traffic = (table if isinstance(table := resolved.get(name), dict) else {} for name in ("run", "traffic"))
     info = metric_info()
@@ -560,7 +560,7 @@ def _precisely(scenario: Scenario, study: Study) -> Scenario:
     )
     if not study.precision or run.get("load") == "none" or course or bursts or counts:
         return scenario
-    shown = [m for m in study.metrics if m in info and info[m]["sweep"] and info[m]["statistic"] == "mean"]
+    shown = [m for m in study.metrics if m in info and info[m]["statistic"] == "mean"]
     return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
 
 

@@ -620,12 +620,12 @@ impl Run<'_, '_> {
     }
 
     /// Metrics that are not known to `run.precision` yet, each with its relative half-width; None where no precision is
-    /// asked for.
+    /// asked for, and where nothing is known of the metrics.
     fn unknown(&self, batches: &Batches) -> Option<Vec<(MetricId, f64)>> {
         let run = &self.spec.run;
         let precision = run.precision?;
         let named: Vec<MetricId> = run.precision_of.iter().filter_map(|name| MetricId::named(name)).collect();
-        Some(batches.imprecise(&named, precision))
+        batches.imprecise(&named, precision)
     }
 
     /// Sentence about the metrics that are not known to `run.precision` at the end of a window.

@@ -95,26 +95,31 @@ impl Batches {
 
     /// Metrics of which `wanted` are, or that lead a table of several runs when `wanted` is empty, whose interval has a larger
     /// half-width than `precision` times the value. The second part of a pair is the relative half-width. A share is
-    /// precise as well when its half-width is at most `precision`.
-    pub fn imprecise(&self, wanted: &[MetricId], precision: f64) -> Vec<(MetricId, f64)> {
-        let Some(last) = self.ends.last() else { return Vec::new() };
+    /// precise as well when its half-width is at most `precision`. None where none of these metrics has a value other than 0, so
+    /// that the batches tell nothing about them.
+    pub fn imprecise(&self, wanted: &[MetricId], precision: f64) -> Option<Vec<(MetricId, f64)>> {
+        let last = self.ends.last()?;
         let marked =
             |s: &&Subject| METRICS.iter().zip(&last.values.0).any(|(m, v)| v.is_some() && m.marks == Some(**s));
         let about = Subject::ALL.iter().find(marked);
         let leads = |m: &Metric| m.sweep.iter().flatten().any(|lead| Some(&lead.subject) == about);
         let chosen = |id: MetricId| if wanted.is_empty() { leads(id.declared()) } else { wanted.contains(&id) };
-        let left = |id: MetricId| {
-            let (m, value) = (id.declared(), last.values.get(id)?);
+        let (mut some, mut left) = (false, Vec::new());
+        for id in MetricId::all().filter(|id| chosen(*id)) {
+            let (m, value) = (id.declared(), last.values.get(id).unwrap_or(0.0));
             let constant = matches!(m.group, Group::Constants | Group::Simulation);
             if constant || value == 0.0 || m.statistic == Statistic::Single {
-                return None;
+                continue;
             }
+            some = true;
             let found = self.of_metric(id, CONFIDENCE);
             let half = found.map_or(f64::INFINITY, |i| (i.high - i.low) / 2.0);
             let enough = half <= precision * value.abs() || m.unit == "fraction" && half <= precision;
-            (!enough).then_some((id, half / value.abs()))
-        };
-        MetricId::all().filter(|id| chosen(*id)).filter_map(left).collect()
+            if !enough {
+                left.push((id, half / value.abs()));
+            }
+        }
+        some.then_some(left)
     }
 
     /// Intervals of the numbers in the table `tenants`, each with the row and the column of its number.
