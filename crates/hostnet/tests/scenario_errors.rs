@@ -52,6 +52,45 @@ fn message(from: &str, to: &str) -> String {
     resolved(&text).err().unwrap_or_else(|| panic!("{to} was taken"))
 }
 
+/// A value of another type than its key takes is refused with the key's full path and what the key takes.
+#[test]
+fn a_value_of_another_type_names_its_key_and_what_that_takes() {
+    let nic = "[[peripheral]]\nkind = \"ethernet\"\n[peripheral.rings]\nreceive = 1024\n";
+    for (from, to, told) in [
+        (
+            "policy = \"ddio\"",
+            "policy = 3",
+            "placement.policy: invalid type: integer \"3\", expected one of dma, ddio,",
+        ),
+        ("cores = 2", "cores = 2\nstack = true", "tenant[0].stack: invalid type: boolean \"true\", expected one of "),
+        ("kind = \"mica\"", "kind = 5", "tenant[0].app.kind: invalid type: integer \"5\", expected one of "),
+        (
+            "llc_ways = 12",
+            "llc_ways = [0, 1]",
+            "tenant[0].llc_ways: expected a whole number of ways, or a range of ways such as",
+        ),
+        ("llc_ways = 12", "llc_ways = -1", "tenant[0].llc_ways: expected a whole number of ways, or a range"),
+        ("seed = 1\n", "seed = 1\noverride = 3\n", "override = 3 is not a table"),
+        (
+            "[traffic]",
+            &format!("{nic}buffer_size = 1000\n[traffic]"),
+            "peripheral[0].rings.buffer_size: invalid type: integer",
+        ),
+        (
+            "[traffic]",
+            &format!("{nic}buffer_size = 1024\n[traffic]"),
+            "peripheral[0].rings.buffer_size: invalid type: integer",
+        ),
+        ("[traffic]", &format!("{nic}quirks = {{ throttle = 1 }}\n[traffic]"), "peripheral[0].rings.quirks.throttle: "),
+    ] {
+        let said = message(from, to);
+        assert!(
+            said.starts_with("dir/test.toml: ") && said.contains(told) && !said.contains("WaysSpec"),
+            "{to}: {said}"
+        );
+    }
+}
+
 /// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {

@@ -85,6 +85,9 @@ pub fn resolve_with(
         let Some(platform) = table.get_mut("platform") else {
             return err(file, "override needs a platform to override");
         };
+        if !over.is_object() {
+            return err(file, format!("override = {over} is not a table of values of the platform"));
+        }
         lacked = tables_without(platform, &over);
         merge(platform, over);
     }
@@ -529,27 +532,60 @@ fn typed_with<T: DeserializeOwned>(registry: &Registry, v: Value, file: &str) ->
             let why = if path.ends_with("traffic") { why.replace("traffic.", &format!("{path}.")) } else { why };
             return sentence(format!("{file}: {path}{why}."));
         }
-        let path = key_at_fault(e.path().to_string(), &v, &why);
+        let path = key_at_fault::<T>(e.path().to_string(), &v, &why);
         let at = if path == "." { String::new() } else { format!("{path}: ") };
+        let of_choice = NO_CHOICE.iter().find_map(|end| why.strip_suffix(end));
+        if let Some((said, words)) = of_choice.and_then(|said| Some((said, words::<T>(&v, &path)?))) {
+            let said = said.replace('`', "\"");
+            return sentence(format!("{file}: {at}{said}, expected one of {words}."));
+        }
         let choices = choices::<T>(&v, &path, &why).unwrap_or_default();
         sentence(format!("{file}: {at}{}{choices}.", explain(&path, &v, &why, registry)))
     })
 }
 
-/// Path of the value that `why` quotes, where `path` ends at the value's table because tables of several kinds are read
-/// as a whole.
-fn key_at_fault(path: String, root: &Value, why: &str) -> String {
-    let Some(Value::Object(table)) = lookup(root, &path) else { return path };
-    let quoted = |v: &Value| match v {
+/// Ends of Serde's sentences about a value that is no word where a choice is.
+const NO_CHOICE: [&str; 2] = [", expected string or map", ", expected variant identifier"];
+
+/// Path of the value that `why` quotes, where `path` ends at a table around it because tables of several kinds are read as a
+/// whole. Of several such values it is the one without which the error is another.
+fn key_at_fault<T: DeserializeOwned>(path: String, root: &Value, why: &str) -> String {
+    let Some(table @ Value::Object(_)) = lookup(root, &path) else { return path };
+    let mut found = Vec::new();
+    quoted_values(table, if path == "." { "" } else { &path }, why, &mut found);
+    if found.len() > 1 {
+        let decides = |at: &String| {
+            let mut without = root.clone();
+            let Some(v) = without.pointer_mut(&pointer(at)) else { return false };
+            *v = Value::Null;
+            serde_path_to_error::deserialize::<_, T>(&without).err().is_none_or(|e| e.inner().to_string() != why)
+        };
+        found.retain(decides);
+    }
+    match &found[..] {
+        [at] => at.clone(),
+        _ => path,
+    }
+}
+
+/// Paths of the values in `v`, which stands at `path`, that `why` quotes.
+fn quoted_values(v: &Value, path: &str, why: &str, found: &mut Vec<String>) {
+    let quoted = match v {
         Value::String(s) => why.contains(&format!("\"{s}\"")) || why.starts_with(&format!("unknown variant `{s}`")),
         Value::Number(_) | Value::Bool(_) => why.contains(&format!("`{v}`")),
-        _ => false,
+        Value::Object(table) => {
+            let key = |k: &String| if path.is_empty() { k.clone() } else { format!("{path}.{k}") };
+            table.iter().for_each(|(k, v)| quoted_values(v, &key(k), why, found));
+            false
+        }
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(i, v)| quoted_values(v, &format!("{path}[{i}]"), why, found));
+            false
+        }
+        Value::Null => false,
     };
-    let mut keys = table.iter().filter(|(_, v)| quoted(v)).map(|(key, _)| key);
-    match (keys.next(), keys.next()) {
-        (Some(key), None) if path == "." => key.clone(),
-        (Some(key), None) => format!("{path}.{key}"),
-        _ => path,
+    if quoted {
+        found.push(path.into());
     }
 }
 
@@ -560,13 +596,25 @@ fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<Stri
     let mut v = v.clone();
     v.pointer_mut(&pointer(path))?.as_object_mut()?.insert(field.into(), "".into());
     let told = serde_path_to_error::deserialize::<_, T>(&v).err()?.inner().to_string();
-    if let Some(words) = told.strip_prefix("unknown variant ``") {
-        let words = words.split('`').skip(1).step_by(2).filter(|w| *w != EXTENSION);
-        return Some(format!(" (valid: {})", words.collect::<Vec<_>>().join(", ")));
+    if let Some(words) = words_in(&told) {
+        return Some(format!(" (valid: {words})"));
     }
     let of_a_kind = told.strip_prefix("invalid type: string \"\", expected ").map(in_words);
     let quantity = || told.strip_prefix("expected ")?.split_once(", not \"\"").map(|of| of.0);
     Some(format!(" ({})", of_a_kind.or_else(quantity)?))
+}
+
+/// Words that the key `path` takes.
+fn words<T: DeserializeOwned>(v: &Value, path: &str) -> Option<String> {
+    let mut v = v.clone();
+    *v.pointer_mut(&pointer(path))? = "".into();
+    words_in(&serde_path_to_error::deserialize::<_, T>(&v).err()?.inner().to_string())
+}
+
+/// Words that the error `told` about an empty word names.
+fn words_in(told: &str) -> Option<String> {
+    let words = told.strip_prefix("unknown variant ``")?.split('`').skip(1).step_by(2).filter(|w| *w != EXTENSION);
+    Some(words.collect::<Vec<_>>().join(", "))
 }
 
 /// Rewords an error of Serde, with the value at fault and the nearest valid key.

@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 
 /// LLC ways: a number counts ways from the top way down, a string such as "0-3" names a range of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number of ways, or a range of ways such as \"0-3\"")]
 pub enum WaysSpec {
     /// A number of ways, counted from the top way down.
     Count(u32),
