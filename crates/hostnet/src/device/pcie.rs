@@ -131,6 +131,28 @@ impl PcieSpec {
             / (payload + f64::from(self.write_overhead))
     }
 
+    /// Sentence about packets of gen 6 whose sizes contain the framing and the CRC that packets in flits lack; None where none
+    /// do. A header takes four words of 4 B with a high address and three without (PCI Express 6.0, 2.2.1: flit mode).
+    pub fn framed_in_flits(&self) -> Option<String> {
+        let flits = self.generation == Generation::Gen6 && self.quirks.lane_rate.is_none();
+        let sizes = [
+            ("write_overhead", self.write_overhead, 16),
+            ("read_request", self.read_request, 16),
+            ("completion_overhead", self.completion_overhead, 12),
+        ];
+        // Framing takes 4 B of each packet of earlier generations, and the CRC another 4.
+        let framed: Vec<_> = sizes.into_iter().filter(|(_, has, header)| *has >= header + 8).collect();
+        let list = |f: &dyn Fn(&(&str, u32, u32)) -> String| framed.iter().map(f).collect::<Vec<_>>().join(", ");
+        (flits && !framed.is_empty()).then(|| {
+            format!(
+                "platform.pcie: {} contain framing and CRC, which packets in the flits of generation = \"gen6\" lack, so that the \
+                 link carries less than it could; give {}",
+                list(&|(key, has, _)| format!("{key} = {has}")),
+                list(&|(_, _, header)| header.to_string())
+            )
+        })
+    }
+
     /// Checks that the parameters of the links fit together.
     ///
     /// # Errors
@@ -291,6 +313,27 @@ mod tests {
     fn flits_of_the_sixth_generation_carry_236_of_256_bytes() {
         assert_eq!(236 + 6 + 8 + 6, 256);
         assert_eq!(16.0 * Generation::Gen6.lane_bps() / 8.0, 118e9);
+    }
+
+    /// PCI Express 5.0, 2.2 and 4.2.2.2: a packet has a token of 4 B with its sequence number, and 4 B of CRC. A header takes four
+    /// words of 4 B with a high address, and three in a completion. In flits the header alone is left.
+    #[test]
+    fn framing_and_crc_of_packets_in_flits_are_named() {
+        let mut s = spec();
+        (s.write_overhead, s.read_request, s.completion_overhead) = (4 + 16 + 4, 4 + 16 + 4, 4 + 12 + 4);
+        assert_eq!(s.framed_in_flits(), None);
+        (s.generation, s.dllp_share) = (Generation::Gen6, 0.0);
+        let said = s.framed_in_flits().expect("a sentence");
+        assert!(
+            said.starts_with("platform.pcie: write_overhead = 24, read_request = 24, completion_overhead = 20 "),
+            "{said}"
+        );
+        assert!(said.ends_with("; give 16, 16, 12"), "{said}");
+        (s.write_overhead, s.read_request) = (16, 16);
+        let said = s.framed_in_flits().expect("a sentence");
+        assert!(said.starts_with("platform.pcie: completion_overhead = 20 ") && said.ends_with("; give 12"), "{said}");
+        s.completion_overhead = 12;
+        assert_eq!(s.framed_in_flits(), None);
     }
 
     #[test]
