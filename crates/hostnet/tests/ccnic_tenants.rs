@@ -57,6 +57,38 @@ fn two_equal_tenants_get_each_what_one_gets_alone() {
     assert!(close(get(&both, "throughput_mrps"), sum, 1e-6), "{} Mrps of {sum}", get(&both, "throughput_mrps"));
 }
 
+/// At a rate, the packets that became due are those that were carried and those that wait: on one core, and on a NIC's thread
+/// with two queue pairs.
+#[test]
+fn at_a_rate_what_was_offered_was_carried_or_waits() {
+    for (ccnic, app) in [
+        ("nic_node = 1", LOOPBACK),
+        ("mode = \"forward\", nic_node = 1", LOOPBACK),
+        ("mode = \"forward\", nic_node = 1, nic_threads = 1", "{ kind = \"testpmd\" }"),
+    ] {
+        let at = |mpps: u32| {
+            let size = if app == LOOPBACK { "" } else { ", packet = \"64 B\"" };
+            let traffic = format!("arrivals = \"poisson\", rate = \"{mpps} Mpps\"{size}");
+            simulate(&text(RUN, &tenant("t", 2, ccnic, app, &traffic)))
+        };
+        let grew = |o: &Outcome| o.warnings.iter().any(|w| w.contains("packets of the tenant \"t\" that became due"));
+        let (calm, over) = (at(2), at(600));
+        assert!(!grew(&calm) && grew(&over), "{ccnic}: {:?} {:?}", calm.warnings, over.warnings);
+        assert!(close(get(&calm, "offered_mrps"), 2.0, 0.04), "{ccnic}: {}", get(&calm, "offered_mrps"));
+        assert!(get(&calm, "loss_rate") < 0.005, "{ccnic}: {}", get(&calm, "loss_rate"));
+        for (offered, carried, loss) in [
+            (get(&over, "offered_mrps"), get(&over, "throughput_mrps"), get(&over, "loss_rate")),
+            (of(&over, "t", "offered_mops"), of(&over, "t", "throughput_mops"), of(&over, "t", "loss_rate")),
+        ] {
+            assert!(close(offered, 600.0, 0.03), "{ccnic}: {offered}");
+            assert!(
+                close(carried, offered * (1.0 - loss), 1e-6) && loss > 0.3,
+                "{ccnic}: {carried}, {offered}, {loss}"
+            );
+        }
+    }
+}
+
 /// Interfaces of different modes: a generator, a key-value server over a PCIe NIC, and a forwarder at a wire.
 #[test]
 fn tenants_have_interfaces_of_their_own_kind() {

@@ -135,6 +135,24 @@ fn a_window_bounds_the_packets_under_way_at_each_core() {
     }
 }
 
+/// A core that should send 140 Mpps of 64 B, which the wire carries, spends at least the 40 instructions of a packet's
+/// transmission on each and sends fewer: what stays due is the rest of those due.
+#[test]
+fn packets_that_a_core_cannot_send_are_named() {
+    let at = |mpps: u32| {
+        let traffic = format!("arrivals = \"fixed\"\nrate = \"{mpps} Mpps\"");
+        Setting { traffic: &traffic, nic: "link = \"100 Gbps\"", requests: 4000, ..Setting::default() }.run()
+    };
+    let said = |o: &Outcome| o.warnings.iter().find(|w| w.contains("of the tenant \"t\" that became due")).cloned();
+    let (calm, over) = (at(1), at(140));
+    assert_eq!(said(&calm), None);
+    let said = said(&over).expect("a warning");
+    let share = 100.0 * (1.0 - get(&over, "offered_mrps") / 140.0);
+    let told: f64 =
+        said.split(", ").nth(1).and_then(|s| s.split(' ').next()).and_then(|n| n.parse().ok()).expect("a share");
+    assert!((told - share).abs() < 1.0, "{said}: {share}");
+}
+
 /// Numbers of packets that were inside, began, were served, were lost, and are inside now.
 fn ledger(o: &Outcome) -> [u64; 5] {
     let rows = o.tables["packets"]["rows"].as_array().expect("rows");

@@ -486,3 +486,35 @@ fn an_option_of_another_stack_or_process_is_refused_with_its_key() {
         ],
     );
 }
+
+/// A port of one lane of gen 4 carries 1.7 GB/s of frames of 1518 B, and 16 Gb/s are offered. The other tenant has forty-five of forty-six
+/// packets of the host, so that the host's queues as a whole grow by less than a hundredth of what is offered.
+#[test]
+fn a_tenant_whose_queues_grow_is_named_beside_one_with_far_more_packets() {
+    let text = |rate: &str| {
+        let tenant = |name: &str, traffic: &str| {
+            format!(
+                "[[tenant]]\nname = \"{name}\"\ncores = 2\nstack = \"poll_mode\"\nnic = \"{name}\"\napp = {{ kind = \"testpmd\" }}\n\
+                 traffic = {{ arrivals = \"fixed\", {traffic} }}\n"
+            )
+        };
+        format!(
+            "name = \"two\"\nplatform = \"icx\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\nrun = {{ load = \"fixed\", requests = \
+             20000, warmup_requests = 1000 }}\n[override.nodes]\ncount = 1\n[[peripheral]]\nkind = \"ethernet\"\nname = \"narrow\"\n\
+             lanes = 1\nreceive_buffer = \"64 MiB\"\n[[peripheral]]\nkind = \"ethernet\"\nname = \"wide\"\n{}{}",
+            tenant("narrow", &format!("rate = \"{rate}\", packet = \"1518 B\"")),
+            tenant("wide", "rate = \"60 Mpps\", packet = \"64 B\"")
+        )
+    };
+    let said = |o: &Outcome| o.warnings.iter().filter(|w| w.starts_with("queues of")).cloned().collect::<Vec<_>>();
+    let (calm, over) = (simulate(&text("5 Gbps")), simulate(&text("16 Gbps")));
+    assert_eq!(said(&calm), Vec::<String>::new());
+    let said = said(&over);
+    assert!(said.len() == 1 && said[0].starts_with("queues of the tenant \"narrow\" grew by "), "{said:?}");
+    let rows = over.tables["tenants"]["rows"].as_array().expect("rows");
+    let columns = over.tables["tenants"]["columns"].as_array().expect("columns");
+    let loss =
+        columns.iter().position(|c| c["name"] == "loss_rate").and_then(|at| rows[0][at].as_f64()).expect("a loss");
+    assert!(said[0].contains(&format!("{:.1} % of those offered to it", 100.0 * loss)), "{said:?}: {loss}");
+    assert!(get(&over, "loss_rate") < 0.01, "{}", get(&over, "loss_rate"));
+}

@@ -77,6 +77,21 @@ fn the_clients_always_have_as_many_requests_without_a_reply_as_they_should() {
     }
 }
 
+/// Clients in a closed loop send a request for each answer, whatever segments and acknowledgements carry it, and each packet that
+/// came has ended or is inside.
+#[test]
+fn offered_requests_are_requests_and_packets_are_packets() {
+    for (overlay, flows) in [(false, (1, 1)), (false, (16, 8)), (true, (16, 8))] {
+        let o = simulate(&text(overlay, 2, flows, "sockets", 4000));
+        assert_eq!(get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
+        let rows = o.tables["packets"]["rows"].as_array().expect("rows");
+        let [start, offered, served, lost, end] = std::array::from_fn(|i| rows[i][1].as_u64().expect("a count"));
+        assert_eq!(start + offered, served + lost + end, "{rows:?}");
+        // A request of one in flight takes a segment, and the acknowledgement of its answer another packet.
+        assert!(flows != (1, 1) || (offered as f64 / 4000.0 - 2.0).abs() < 0.01, "{offered} packets");
+    }
+}
+
 /// One request in flight is one segment in each direction; the server and the client each send one acknowledgement. A
 /// frame of 134 B with its check sequence takes 20 B more on the wire.
 #[test]

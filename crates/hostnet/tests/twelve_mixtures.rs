@@ -75,6 +75,11 @@ fn each_of_the_twelve_runs_and_is_conserved() {
         for row in rows {
             assert!(row[throughput].as_f64().is_some_and(|mops| mops > 0.0), "{name}: {} does nothing", row[0]);
         }
+        // What the page docs/use/userspace.md says of this table.
+        if let Some(rows) = o.tables.get("packets").and_then(|t| t["rows"].as_array()) {
+            let [start, offered, served, lost, end] = std::array::from_fn(|i| rows[i][1].as_u64().expect("a count"));
+            assert_eq!(start + offered, served + lost + end, "{name}: {rows:?}");
+        }
         // Two hosts drain in tests/two_hosts.rs.
         if s.client.is_none() {
             drained(&s).unwrap_or_else(|e| panic!("{name} drained: {e}"));

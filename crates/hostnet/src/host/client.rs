@@ -276,10 +276,12 @@ impl Host {
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.sources().next()?;
         let before = self.meters.window.packets;
+        let (ended, own) = self.packets_ended();
+        let (ended_before, own_before) = self.meters.window.ended;
         let rows = [
             ("in the host at the start", before.1),
             ("offered", self.packets_offered() - before.0),
-            ("served", self.completed()),
+            ("served", (ended + own_before).saturating_sub(ended_before + own)),
             ("lost", self.lost()),
             ("in the host at the end", self.packets_inside()),
         ];

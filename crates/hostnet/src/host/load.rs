@@ -604,7 +604,7 @@ impl Run<'_, '_> {
     fn known(&self, w: &OpenWindow) -> bool {
         let host = &self.world.members[0];
         let offered = host.packets_offered() - host.meters.window.packets.0;
-        host.queues_grew(offered).is_none() && self.unknown(&w.batches).is_some_and(|left| left.is_empty())
+        !host.gathers(offered) && self.unknown(&w.batches).is_some_and(|left| left.is_empty())
     }
 
     /// Whether the rate of a search passes, as soon as that is clear or the window is complete; None before.

@@ -19,6 +19,7 @@ use crate::meter::percentile::Distribution;
 use crate::meter::table::table;
 use crate::meter::{metric, tenant_column, MetricId, Values};
 use crate::placement::{ddio, Placement, PlacementPolicy};
+use crate::stack::demand::DuePackets;
 use crate::stack::tcp::Network;
 use crate::stack::{Role, Software, Tally, Thread};
 use hdrhistogram::Histogram;
@@ -38,6 +39,10 @@ pub struct Window {
     /// Number of packets that had been offered at the window's start, and number of packets that were in the host at
     /// that time.
     pub(super) packets: (u64, u64),
+    /// Packets that had ended at the window's start, and packets that the host itself had begun.
+    pub(super) ended: (u64, u64),
+    /// Packets that the arrival processes of threads had made due at the window's start, by tenant.
+    pub(super) due: Vec<Option<DuePackets>>,
     dram_rows: (u64, u64),
     pub(super) dram: Vec<crate::memory::dram::Stats>,
     rx_lines: Vec<(u64, u64)>,
@@ -53,6 +58,8 @@ impl Window {
             accepted: 0,
             pauses: 0,
             packets: (0, 0),
+            ended: (0, 0),
+            due: Vec::new(),
             dram_rows: (0, 0),
             dram: Vec::new(),
             rx_lines: Vec::new(),
@@ -106,6 +113,8 @@ impl Host {
         self.meters.window.accepted = self.sum_of_nics(|nic| nic.counts.accepted);
         self.meters.window.pauses = self.sum_of_nics(|nic| nic.counts.pauses);
         self.meters.window.packets = (self.packets_offered(), self.packets_inside());
+        self.meters.window.ended = self.packets_ended();
+        self.meters.window.due = self.spec.tenant_ids().map(|t| self.due_ever(t)).collect();
         self.machine.nic.restart_meters(self.machine.now);
         self.meters.window.dram_rows = self.row_counts();
         self.meters.window.dram = self.channels();
@@ -167,6 +176,10 @@ impl Host {
         let timed = |t: &TenantState| t.roles.iter().any(|r| r.latency().is_some());
         if self.tenants.iter().any(timed) && self.sources().next().is_none() {
             v.set(metric::THROUGHPUT_MRPS, y.completed.to_f64() / us);
+            if self.spec.tenant_ids().any(|t| self.due(t).is_some()) {
+                v.set(metric::OFFERED_MRPS, offered.to_f64() / us);
+                v.set(metric::LOSS_RATE, self.unserved(offered).to_f64() / offered.max(1).to_f64());
+            }
         }
         if self.sources().next().is_some() {
             v.set(metric::THROUGHPUT_MRPS, y.completed.to_f64() / us);
@@ -262,20 +275,33 @@ impl Host {
     /// Requests offered in the window: packets that the generators have offered to NICs, and those that threads of CC-NIC in
     /// loopback mode have sent, which are complete when they are back.
     fn requests_offered(&self) -> u64 {
-        let own = self.tenants.iter().filter(|t| t.source.is_none()).map(|t| t.tally.completed);
-        self.packets_offered() - self.meters.window.packets.0 + own.sum::<u64>()
+        let own = self.tenants.enumerate().filter(|(_, t)| t.source.is_none());
+        let own = own.map(|(id, t)| self.due(id).map_or(t.tally.completed, |d| d.due));
+        // The clients of TCP send a request for each that is answered.
+        let (segments, requests) = self.tenants.iter().filter(|t| t.counts_segments()).fold((0, 0), |(s, r), t| {
+            let (came, lost) = t.source.as_ref().map_or((0, 0), |s| (s.offered, s.dropped));
+            (s + came, r + t.tally.completed + lost)
+        });
+        self.packets_offered() - self.meters.window.packets.0 - segments + requests + own.sum::<u64>()
     }
 
-    /// Number of the window's `offered` requests that were lost or are still in queues. Of packets that are segments of
-    /// TCP, acknowledgements among them, only the lost ones count: a request may take several.
+    /// Packets that arrival processes have made threads of `tenant` send or receive since the run began; None where none has
+    /// one.
+    fn due_ever(&self, tenant: TenantId) -> Option<DuePackets> {
+        let own = self.cores.iter().filter(|c| c.tenant == tenant);
+        own.map(|c| c.thread.due_packets()).fold(None, DuePackets::sum)
+    }
+
+    /// Packets of `due_ever` in the window; the unsent ones are those by which their number grew.
+    pub(super) fn due(&self, tenant: TenantId) -> Option<DuePackets> {
+        let now = self.due_ever(tenant)?;
+        let then = self.meters.window.due.get(tenant.index()).copied().flatten().unwrap_or_default();
+        Some(DuePackets { due: now.due - then.due, unsent: now.unsent.saturating_sub(then.unsent) })
+    }
+
+    /// Number of the window's `offered` requests that were lost or are still in queues.
     fn unserved(&self, offered: u64) -> u64 {
-        let segments = |t: &&TenantState| t.roles.iter().any(|r| r.ended().is_some());
-        let of_segments = |f: fn(&TenantState) -> u64| self.tenants.iter().filter(segments).map(f).sum::<u64>();
-        let came = |t: &TenantState| t.source.as_ref().map_or(0, |s| s.offered);
-        let lost = |t: &TenantState| t.source.as_ref().map_or(0, |s| s.dropped);
-        let requests = offered.saturating_sub(of_segments(came));
-        let completed = self.completed() - of_segments(|t| t.tally.completed);
-        requests.saturating_sub(completed) + of_segments(lost)
+        offered.saturating_sub(self.completed())
     }
 
     /// Result of the window that ends now.

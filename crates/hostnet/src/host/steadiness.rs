@@ -1,7 +1,9 @@
 //! Judgement of a measured window: caches that were still filling, accesses that drifted, and queues that grew.
 
 use super::Host;
-use crate::kernel::Int;
+use crate::device::pcie::PcieSpec;
+use crate::kernel::{Int, TenantId};
+use crate::stack::demand::DuePackets;
 
 /// Data from which the steadiness of a window is judged.
 #[derive(Clone, Default)]
@@ -88,10 +90,39 @@ impl Host {
     }
 
     /// Packets by which queues grew in the window, in which `offered` packets came; None where they are steady.
-    pub(super) fn queues_grew(&self, offered: u64) -> Option<f64> {
+    fn queues_grew(&self, offered: u64) -> Option<f64> {
         let inside = self.packets_inside();
         let more = inside.saturating_sub(self.meters.window.trend.inside).to_f64();
         (more > GROWTH * offered.to_f64() && more > DEVIATIONS * inside.to_f64().sqrt()).then_some(more)
+    }
+
+    /// Tenant among several whose queues grew in the window, with the packets and those offered to it; None where no tenant's did.
+    fn queues_of_a_tenant_grew(&self) -> Option<(TenantId, f64, f64)> {
+        let least = DEVIATIONS * self.packets_inside().to_f64().sqrt();
+        let grew = |t: TenantId| {
+            let state = &self.tenants[t];
+            let source = state.source.as_ref().filter(|_| !state.counts_segments())?;
+            let left =
+                source.offered.saturating_sub(source.dropped + self.socket_losses(t) + state.tally.completed).to_f64();
+            let offered = source.offered.to_f64();
+            (left > GROWTH * offered && left > least).then_some((t, left, offered))
+        };
+        (self.sources().count() > 1).then(|| self.spec.tenant_ids().find_map(grew))?
+    }
+
+    /// Whether packets gather in the window, in which `offered` packets came: queues of the host or of a tenant grew, or packets
+    /// wait to be sent.
+    pub(super) fn gathers(&self, offered: u64) -> bool {
+        self.queues_grew(offered).is_some() || self.queues_of_a_tenant_grew().is_some() || self.unsent_grew().is_some()
+    }
+
+    /// Tenant whose packets that were due and not sent grew in the window, with these packets; None where none did.
+    fn unsent_grew(&self) -> Option<(TenantId, DuePackets)> {
+        let grew = |d: &DuePackets| {
+            let unsent = d.unsent.to_f64();
+            unsent > GROWTH * d.due.to_f64() && unsent > DEVIATIONS * unsent.sqrt()
+        };
+        self.spec.tenant_ids().find_map(|t| Some((t, self.due(t).filter(grew)?)))
     }
 
     /// Sentences about what was not steady in the window, in which `offered` packets came, and about values that its NICs have
@@ -126,6 +157,25 @@ impl Host {
                 100.0 * more / offered.max(1).to_f64()
             ));
         }
+        if let Some((t, more, of)) = self.queues_of_a_tenant_grew().filter(|_| self.queues_grew(offered).is_none()) {
+            said.push(format!(
+                "queues of the tenant \"{}\" grew by {more} packets in the measured window, {:.1} % of those offered to it: it is \
+                 offered more than it gets, and its latencies depend on the length of the run",
+                self.spec.tenant(t).name,
+                100.0 * more / of
+            ));
+        }
+        if let Some((t, d)) = self.unsent_grew() {
+            said.push(format!(
+                "{} packets of the tenant \"{}\" that became due in the measured window still waited at its end, {:.1} % of those \
+                 due: its interface carries less than traffic.rate, and latencies begin only when a packet enters it",
+                d.unsent,
+                self.spec.tenant(t).name,
+                100.0 * d.unsent.to_f64() / d.due.max(1).to_f64()
+            ));
+        }
+        let pcie = self.spec.platform.pcie.as_ref().filter(|_| !self.spec.peripherals.is_empty());
+        said.extend(pcie.and_then(PcieSpec::framed_in_flits));
         said.extend(self.spec.outgrown());
         said
     }

@@ -34,6 +34,11 @@ impl TenantState {
         self.roles.iter().find_map(Role::ended).unwrap_or(self.tally.completed_ever)
     }
 
+    /// Whether the tenant's packets are segments of TCP, acknowledgements among them, of which a request may take several.
+    pub(super) fn counts_segments(&self) -> bool {
+        self.roles.iter().any(|r| r.ended().is_some())
+    }
+
     /// Starts the meters of a new window.
     fn restart(&mut self, now: Time) {
         self.tally = self.tally.for_new_window();

@@ -37,7 +37,11 @@ impl Host {
             let (spec, state) = (self.spec.tenant(t), &self.tenants[t]);
             let y = &state.tally;
             let served = state.source.as_ref();
-            let offered = served.map(|s| s.offered);
+            let offered = served.map(|s| s.offered).or(self.due(t).map(|d| d.due));
+            let requests = match state.counts_segments() {
+                true => offered.map(|_| y.completed + served.map_or(0, |s| s.dropped)),
+                false => offered,
+            };
             let lost = served.map(|s| s.dropped + self.socket_losses(t));
             let network = state.roles.get::<Network>().map(|n| n.delivered_in_window(&self.cores));
             let bytes = served.map(|_| y.wire_bytes).or(network);
@@ -69,14 +73,9 @@ impl Host {
                 json!(cores.len()),
                 json!(y.operations.to_f64() / us),
                 json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),
-                json!(offered.map(|n| n.to_f64() / us)),
+                json!(requests.map(|n| n.to_f64() / us)),
                 json!(rate(lost)),
-                // Acknowledgements and data of TCP are packets, and a request may take several.
-                json!(rate(
-                    offered
-                        .filter(|_| state.roles.iter().all(|r| r.ended().is_none()))
-                        .map(|n| n.saturating_sub(y.completed))
-                )),
+                json!(rate(offered.filter(|_| !state.counts_segments()).map(|n| n.saturating_sub(y.completed)))),
                 json!(mean),
                 json!(latency(tenant_column::LAT_P50_US, 0.5)),
                 json!(latency(tenant_column::LAT_P90_US, 0.9)),

@@ -274,6 +274,14 @@ impl Host {
         self.serving_nics().map(|(_, nic)| of(nic)).sum()
     }
 
+    /// Number of packets that have ended in the host since it began, and number of those that the host itself has begun, as
+    /// a server of TCP begins the segments of its answers. Packets of a loop are those of a generator.
+    pub(super) fn packets_ended(&self) -> (u64, u64) {
+        let loops = |at: NicAt| self.sources().any(|(_, s)| s.at == at && s.loops);
+        let own = self.serving_nics().filter(|(at, _)| !loops(*at)).map(|(_, nic)| nic.counts.originated);
+        (self.sources().map(|(t, _)| self.tenants[t].ended()).sum(), own.sum())
+    }
+
     /// Checks, for each NIC that receives the generators' packets, that each packet has ended, was lost, or is inside.
     ///
     /// # Errors

@@ -10,16 +10,16 @@ metrics! {
     THROUGHPUT_MRPS ["Mrps", Speed, Host] "Requests (or packets) completed per second in the measured window"
         marks(Packets) run(Packets, 1) sweep(Packets, 1);
     OFFERED_MRPS ["Mrps", Speed, Host] "Requests offered per second in the measured window"
-        run(Packets, 2);
+        run(Packets, 2) run(CcNic, 2);
     NET_GBPS ["Gb/s", Nic, Host] "Received bits of completed requests per second"
         run(Packets, 1);
     OFFERED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that the load generator offered per second";
     ACHIEVED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that came back to the load generator per second"
-        run(CcNic, 2);
+        run(CcNic, 4);
     DROP_RATE ["fraction", Nic, Host] "Dropped over offered packets"
         run(Packets, 2) sweep(Packets, 4);
     LOSS_RATE ["fraction", Nic, Host] "Dropped packets plus growth of queues, over offered packets: the drop rate of a longer run"
-        run_under(Packets, 3, Speed) sweep(Packets, 5);
+        run_under(Packets, 3, Speed) run_under(CcNic, 3, Speed) sweep(Packets, 5);
     DROPS ["packets", Nic, Host] "Packets dropped in the measured window" total();
     LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC to the reply on the wire";
     LAT_P50_US ["us", Speed, Host] "Median latency"
@@ -31,14 +31,14 @@ metrics! {
     LAT_MAX_US ["us", Speed, Host] "Largest latency" single();
     RTT_MEAN_US ["us", Speed, Host] "Mean round trip of packets that came back to the load generator";
     RTT_MEDIAN_US ["us", Speed, Host] "Median round trip of packets that came back to the load generator"
-        run_beside(Packets, 6, PCIE_UP_UTIL) run(CcNic, 4) sweep(CcNic, 2);
+        run_beside(Packets, 6, PCIE_UP_UTIL) run(CcNic, 6) sweep(CcNic, 2);
     RTT_SD_US ["us", Speed, Host] "Standard deviation of round trips of packets that came back to the load generator";
     RTT_P90_US ["us", Speed, Host] "90th percentile of round trips of packets that came back to the load generator";
     RTT_P99_US ["us", Speed, Host] "99th percentile of round trips of packets that came back to the load generator"
-        run(CcNic, 5);
+        run(CcNic, 7);
     RTT_P999_US ["us", Speed, Host] "99.9th percentile of round trips of packets that came back to the load generator";
     RTT_MIN_NS ["ns", Speed, Host] "Shortest round trip of a packet through CC-NIC" single()
-        run(CcNic, 3);
+        run(CcNic, 5);
     ACHIEVED_MPPS ["Mpps", Speed, Host] "Packets that came back through CC-NIC per second"
         marks(CcNic) run(CcNic, 1) sweep(CcNic, 1);
     PINGPONG_NS ["ns", Speed, Host] "Median round trip of a counter between two threads";

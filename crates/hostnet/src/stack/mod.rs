@@ -31,6 +31,7 @@ use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::generator::Generator;
 use crate::traffic::spikes::Spikes;
+use demand::DuePackets;
 use extension::{StackFactory, StackOf};
 use hdrhistogram::Histogram;
 pub use role::{Bus, CoreSlot, Role, RoleView, Roles};
@@ -191,6 +192,10 @@ pub trait Software {
         let _ = (since, now);
         None
     }
+    /// Packets that an arrival process has made the thread send or receive; None where no NIC's generator of the thread has one.
+    fn due_packets(&self) -> Option<DuePackets> {
+        None
+    }
 }
 
 /// Declares the threads, one file each: a variant of their enum, and the dispatch over them.
@@ -227,6 +232,9 @@ macro_rules! threads {
             }
             fn idle(&self, since: Time, now: Time) -> Option<Time> {
                 match self { $(Thread::$name(t) => t.idle(since, now),)* }
+            }
+            fn due_packets(&self) -> Option<DuePackets> {
+                match self { $(Thread::$name(t) => t.due_packets(),)* }
             }
         }
     };
@@ -295,6 +303,9 @@ impl<T: Software> Software for Box<T> {
     }
     fn idle(&self, since: Time, now: Time) -> Option<Time> {
         (**self).idle(since, now)
+    }
+    fn due_packets(&self) -> Option<DuePackets> {
+        (**self).due_packets()
     }
 }
 

@@ -4,7 +4,7 @@
 use super::nic::CcnicNic;
 use super::rings::{Desc, CHAINED, EXTERNAL, GROUP, MORE};
 use super::spec::{NicReads, Wake};
-use super::{lines_of, CcnicEffect, CcnicInterface, Demand};
+use super::{lines_of, CcnicEffect, CcnicInterface, Demand, DuePackets};
 use crate::app::Content;
 use crate::core::Op;
 use crate::kernel::{Due, Int};
@@ -89,6 +89,11 @@ impl ForwardNic {
     /// program.
     pub(super) fn is_idle(&self, c: &Ctx) -> bool {
         c.program.ops.is_empty() && !self.short && !self.nic.has_work()
+    }
+
+    /// Packets that have come from the wire.
+    pub(super) fn due_packets(&self) -> Option<DuePackets> {
+        self.wire.demand.packets()
     }
 
     /// Time at which the next packet comes from the wire.

@@ -4,7 +4,7 @@ use super::rings::{
     Consumer, Desc, PostHost, Producer, Publication, RingWords, BLANKS, BLANKS_LEAST, CHAINED, GROUP, NO_RECYCLE,
 };
 use super::spec::PoolKind;
-use super::{lines_of, CcnicEffect, CcnicInterface, CcnicThreadState, Demand, RingKind};
+use super::{lines_of, CcnicEffect, CcnicInterface, CcnicThreadState, Demand, DuePackets, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::Int;
 use crate::kernel::LineAddr;
@@ -200,6 +200,11 @@ impl CcnicHost {
     /// The line that shows whether packets are ready.
     pub(super) fn polled_line(&self) -> LineAddr {
         self.rx.line_to_poll().unwrap_or(self.rx.line())
+    }
+
+    /// Packets that the generator was asked for.
+    pub(super) fn due_packets(&self) -> Option<DuePackets> {
+        self.demand.packets()
     }
 
     /// Waits when no packet has arrived and none can be sent.

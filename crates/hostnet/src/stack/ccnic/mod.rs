@@ -30,7 +30,7 @@ mod server;
 pub mod spec;
 
 use super::branch_predictor::{self, BranchPredictor};
-use super::demand::Demand;
+use super::demand::{Demand, DuePackets};
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
@@ -748,6 +748,16 @@ impl CcnicThread {
         }
     }
 
+    /// Packets that an arrival process has made the thread's queue pairs send or receive.
+    fn packets_due(&self) -> Option<DuePackets> {
+        match self {
+            CcnicThread::Host(h) => h.due_packets(),
+            CcnicThread::Wire(w) => w.due_packets(),
+            CcnicThread::Bank(b) => b.due_packets(),
+            CcnicThread::Nic(_) | CcnicThread::Server(_) | CcnicThread::Overlay(_) => None,
+        }
+    }
+
     /// Counters of the thread's buffer stacks.
     pub fn pool_counts(&self) -> pool::PoolCounts {
         let add = |a: pool::PoolCounts, c: &CcnicThreadState| {
@@ -818,6 +828,10 @@ impl Software for CcnicThread {
             CcnicThread::Wire(w) => w.retired(tag, c),
             CcnicThread::Bank(b) => b.retired(tag, c),
         }
+    }
+
+    fn due_packets(&self) -> Option<DuePackets> {
+        self.packets_due()
     }
 
     fn restart_meters(&mut self, now: Time) {

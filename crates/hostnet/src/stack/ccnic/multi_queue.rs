@@ -2,7 +2,7 @@
 
 use super::forward::ForwardNic;
 use super::nic::CcnicNic;
-use super::{CcnicEffect, CcnicInterface, CcnicThreadState};
+use super::{CcnicEffect, CcnicInterface, CcnicThreadState, DuePackets};
 use crate::kernel::{Due, Int};
 use crate::stack::branch_predictor::skip_in_turn;
 use crate::stack::{Ctx, Step};
@@ -39,6 +39,13 @@ impl PairNic {
         }
     }
 
+    fn due_packets(&self) -> Option<DuePackets> {
+        match self {
+            PairNic::Loopback(_) => None,
+            PairNic::Wire(w) => w.due_packets(),
+        }
+    }
+
     /// Time at which the next packet comes from the wire.
     fn next_due(&self) -> Due {
         match self {
@@ -65,6 +72,11 @@ impl MultiQueueNic {
             }
         }
         MultiQueueNic { pairs, at: 0 }
+    }
+
+    /// Packets that have come from the wire for all queue pairs.
+    pub(super) fn due_packets(&self) -> Option<DuePackets> {
+        self.pairs.iter().map(PairNic::due_packets).fold(None, DuePackets::sum)
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {

@@ -13,7 +13,7 @@ use crate::app::Content;
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::kernel::{Int, PacketId, PortId, Time};
-use crate::stack::demand::Demand;
+use crate::stack::demand::{Demand, DuePackets};
 use crate::stack::{qp, Ctx};
 
 /// Demand of a generating core, and the number of its packets that are outstanding.
@@ -33,6 +33,11 @@ impl LoopbackState {
     /// Time at which the next packet is due, if that is known.
     pub fn next(&self) -> Option<Time> {
         self.demand.next()
+    }
+
+    /// Packets that the generator was asked for.
+    pub fn due_packets(&self) -> Option<DuePackets> {
+        self.demand.packets()
     }
 
     /// Records that a packet was lost and will not return.

@@ -15,6 +15,7 @@
 //! of a load generator, or the packets of a generator whose NIC is in loopback mode (`loopback`).
 
 use super::branch_predictor::{self, BranchPredictor};
+use super::demand::DuePackets;
 use super::mempool::{Mempool, PoolMemory};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, Origin, ServeOutcome};
@@ -642,5 +643,9 @@ impl Software for PollMode {
 
     fn idle(&self, _since: Time, now: Time) -> Option<Time> {
         Some(self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s)))
+    }
+
+    fn due_packets(&self) -> Option<DuePackets> {
+        self.looped.as_ref()?.due_packets()
     }
 }
