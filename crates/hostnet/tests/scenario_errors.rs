@@ -111,7 +111,8 @@ fn requests_of_streams_are_refused() {
     let text = std::fs::read_to_string(platforms().join("../scenarios/ccnic-stream.toml")).expect("a scenario");
     assert!(resolved(&text).is_ok());
     for key in ["requests", "warmup_requests"] {
-        let e = resolved(&text.replacen("time = \"150 us\"", &format!("time = \"150 us\"\n{key} = 500"), 1)).expect_err(key);
+        let e = resolved(&text.replacen("time = \"150 us\"", &format!("time = \"150 us\"\n{key} = 500"), 1))
+            .expect_err(key);
         one_sentence(&e);
         assert!(e.contains(&format!("run.{key} = 500")), "{e}");
     }
