@@ -45,6 +45,8 @@ _DERIVED = "made of the row's other columns: docs/boards/study-tables.md"
 
 # Group of the metrics that count what a run took.
 _OF_THE_RUN = "the simulation"
+# Classes of DRAM accesses, and their sum.
+_CLASSES, _SUM = "acc_", "acc_total"
 
 #: Half-width of the 95 % intervals, relative to the values, at which the measurement of a point ends.
 PRECISION = 0.02
@@ -548,8 +550,9 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
 
 
 def _precisely(scenario: Scenario, study: Study) -> Scenario:
-    """The scenario, measured until the means that the study shows are known to its precision. A window that is looked at as a
-    whole stays whole: its course over time, counts of it, and bursts."""
+    """The scenario, measured until the means that the study shows are known to its precision; of the classes of DRAM accesses
+    their sum, if it is shown, because some are rare. A window that is looked at as a whole stays whole: its course over time,
+    counts of it, and bursts."""
     resolved = scenario.to_dict()
     run, traffic = (table if isinstance(table := resolved.get(name), dict) else {} for name in ("run", "traffic"))
     info = metric_info()
@@ -560,7 +563,9 @@ def _precisely(scenario: Scenario, study: Study) -> Scenario:
     )
     if not study.precision or run.get("load") == "none" or course or bursts or counts:
         return scenario
-    shown = [m for m in study.metrics if m in info and info[m]["statistic"] == "mean"]
+    summed = _SUM in study.metrics
+    means = [m for m in study.metrics if m in info and info[m]["statistic"] == "mean"]
+    shown = [m for m in means if m == _SUM or not (summed and m.startswith(_CLASSES))]
     return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
 
 
