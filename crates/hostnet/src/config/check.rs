@@ -469,7 +469,7 @@ fn traffic(s: &Scenario) -> Check {
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not above 0 and below 0.5", s.run.search_tolerance)
     })?;
-    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
+    let search = s.run.load.searches();
     if serving == 0 {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;

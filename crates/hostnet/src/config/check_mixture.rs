@@ -75,7 +75,7 @@ fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
     let named = |p: &PeripheralSpec| p.ethernet().is_some_and(|e| of.is_none() || e.name.as_ref() == of);
     let nic = s.peripherals.iter().position(named).filter(|_| t.has_port());
     let own = serves(t) || t.stack.ccnic().is_some() || matches!(t.app, AppSpec::Pingpong(_));
-    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
+    let search = s.run.load.searches();
     let run = match own {
         true => RunSpec { time: super::scenario::span(), ..s.run.clone() },
         false => RunSpec {

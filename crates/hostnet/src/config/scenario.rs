@@ -136,6 +136,13 @@ pub enum Load {
     None,
 }
 
+impl Load {
+    /// Whether the run searches for a rate.
+    pub fn searches(self) -> bool {
+        matches!(self, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss)
+    }
+}
+
 /// Length of the run, and objective of a search for a rate.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

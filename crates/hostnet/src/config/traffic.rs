@@ -781,7 +781,7 @@ fn rates(s: &Scenario) -> Check {
             )
         })?;
     }
-    let search = peak || matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
+    let search = s.run.load.searches();
     need(t.burst_period().is_none() || !search, || {
         "run.load searches for a rate, which traffic.burst_period fixes; remove it".into()
     })?;
@@ -817,7 +817,8 @@ fn rates(s: &Scenario) -> Check {
     })
 }
 
-/// Whether a search varies the rate of `tenant`'s packets: its own traffic, if any, sets none.
+/// Whether a search varies the rate of `tenant`'s packets: the tenant's own traffic, if any, sets no rate but the scenario's, and
+/// sends packets without waiting for others.
 pub fn is_searched(s: &Scenario, tenant: TenantId) -> bool {
     s.tenant(tenant).traffic.as_ref().is_none_or(|own| {
         own.rate() == s.traffic.rate() && !matches!(own.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth)
@@ -826,7 +827,7 @@ pub fn is_searched(s: &Scenario, tenant: TenantId) -> bool {
 
 /// Checks that a search has a tenant whose rate it may vary.
 pub(super) fn searched(s: &Scenario) -> Check {
-    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
+    let search = s.run.load.searches();
     let mut serving = s.tenant_ids().filter(|t| serves(s.tenant(*t)));
     let Some(first) = serving.clone().next().filter(|_| search) else { return Ok(()) };
     need(serving.any(|t| is_searched(s, t)), || {

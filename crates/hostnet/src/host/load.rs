@@ -215,10 +215,7 @@ pub(super) fn run_of(
         dram.trace = Some(RequestTrace::new(Time(dram.timing().tck)));
     }
     let mut run = Run { world, spec: &spec, events: 0, done: 0, progress, watch, phase: Phase::WarmUp };
-    let mut outcome = match spec.run.load {
-        Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
-        _ => run.fixed()?,
-    };
+    let mut outcome = if spec.run.load.searches() { run.peak()? } else { run.fixed()? };
     let captured = run.world.members[0].sources().find_map(|(t, s)| Some((t, s.capture.clone()?)));
     if let Some((tenant, capture)) = captured {
         outcome.tables.insert("capture".into(), capture.table(run.late_on_link(tenant, &capture)));
