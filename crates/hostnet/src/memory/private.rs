@@ -158,12 +158,12 @@ impl Memory {
 
     /// Whether `probe` would find `line`.
     fn hits(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
-        if !write && self.l1[core].find_in_slice(line).is_some() {
-            return true;
+        if !write {
+            return self.holds(core, line);
         }
         match self.private_copy(core, line) {
             CopyState::Nowhere => false,
-            copy => !write || !self.others_hold(core, line, copy == CopyState::Dirty),
+            copy => !self.others_hold(core, line, copy == CopyState::Dirty),
         }
     }
 
