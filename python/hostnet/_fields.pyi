@@ -654,6 +654,9 @@ class HierarchySpec(Section):
     """Whether the L2 holds every line of its L1. False when absent."""
     llc: LlcSpec
     """Last-level cache, one per node."""
+    memory_link: MemoryLinkSpec | None
+    """Link between the caches of a node and its memory controllers, for one node; when absent, lines cross at any
+    rate."""
     noc_cycles: int
     """Cycles of the uncore clock for one traversal of the crossbar in one direction."""
     uncore_clock: str
@@ -971,6 +974,16 @@ class MemcachedAppSpec(Section):
     set_instructions: int | None
     """Instructions per request that stores an item, in addition to loads and stores of lines. When absent, the
     value of `instructions`."""
+
+
+class MemoryLinkSpec(Section):
+    """Link between the caches of a node and its memory controllers. AMD's processors since Zen 2 have one link for
+    each chip of cores, which is wider for reads than for writes. Accesses of devices do not cross the link."""
+    read: str
+    """Rate of lines from memory to cores."""
+    write: str
+    """Rate of lines that caches and cores write to memory. Lines that wait for the link count as writes that wait
+    at the home agent (`caches.llc.write_buffer`)."""
 
 
 class MemoryTraceAppSpec(Section):

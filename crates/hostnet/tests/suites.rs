@@ -38,6 +38,7 @@ mod lives;
 mod llc_contract;
 mod loopback;
 mod memory_contract;
+mod memory_link;
 mod metrics;
 mod mixtures;
 mod mixtures_drawn;

@@ -373,6 +373,8 @@ _SERVERS = {
     "pcie_busiest_util": "The busiest PCIe link",
     "iio_path_util": "The path from the IIO to the home agent (iio.line_interval)",
     "link_utilisation": "The link between the nodes",
+    "memory_link_read_util": "The link from memory to the cores (caches.memory_link.read)",
+    "memory_link_write_util": "The link from the caches to memory (caches.memory_link.write)",
     "nic_engine_util": "The receive engine of the integrated NIC (nic.line_interval)",
     "wire_in_util": "The network link to the host (link)",
     "wire_out_util": "The network link from the host (link)",

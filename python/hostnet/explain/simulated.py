@@ -41,6 +41,8 @@ _FACTS = {
     "pcie_posted_util": "pcie_posted_util",
     "pcie_non_posted_util": "pcie_non_posted_util",
     "pcie_tags_util": "pcie_tags_util",
+    "memory_link_read_util": "memory_link_read_util",
+    "memory_link_write_util": "memory_link_write_util",
     "nic_engine_util": "nic_engine_util",
     "wire_in_util": "wire_in_util",
     "nic_receive_util": "nic_receive_util",

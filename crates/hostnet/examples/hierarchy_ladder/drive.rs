@@ -113,6 +113,7 @@ fn hierarchy() -> HierarchySpec {
         l1d: cache(32, 8, 4),
         l2: cache(1024, 16, 10),
         l2_inclusive: false,
+        memory_link: None,
         llc: LlcSpec {
             size: Size(36 << 20),
             ways: 18,

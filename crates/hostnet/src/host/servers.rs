@@ -44,7 +44,8 @@ impl Host {
         let engine =
             self.sources().any(|(_, s)| s.at == NicAt::Chip).then(|| self.machine.nic.engine_busy(now)).flatten();
         let cpus = || self.machine.cpus.iter();
-        let all: [(MetricId, Option<f64>); 13] = [
+        let memory_link = mem.memory_link().map(|l| l.busy_until(now));
+        let all: [(MetricId, Option<f64>); 15] = [
             (metric::NIC_RECEIVE_UTIL, in_flight(0)),
             (metric::NIC_TRANSMIT_UTIL, in_flight(1)),
             (metric::NIC_ENGINE_UTIL, engine.map(share)),
@@ -56,6 +57,8 @@ impl Host {
             (metric::L2_MSHR_UTIL, fullest(cpus().filter_map(|c| Some(in_use(c.mshrs.as_ref()?.read(now)))))),
             (metric::LFB_FULLEST_UTIL, fullest(cpus().map(|c| in_use(c.lfb.read(now))))),
             (metric::MEM_CHANNEL_UTIL, fullest(self.channel_shares(span))),
+            (metric::MEMORY_LINK_READ_UTIL, memory_link.map(|[read, _]| share(read))),
+            (metric::MEMORY_LINK_WRITE_UTIL, memory_link.map(|[_, write]| share(write))),
             (metric::PREFETCH_UTIL, fullest(ahead.filter(|r| r.credits > 0).map(in_use))),
             (metric::LINK_CREDITS_UTIL, link.map(|[a, b]| a.max(b))),
             (metric::WIRE_IN_UTIL, wire_in.map(share)),

@@ -7,6 +7,7 @@ use crate::flow::domain::DomainReading;
 use crate::kernel::{Int, NodeId, Time};
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
+use crate::memory::memory_link::MemoryLink;
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, LinkReading, LINE};
@@ -280,10 +281,11 @@ impl Host {
         let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
         let out = l.l1 + l.l2 + l.noc;
         let dram = Time(t.cl + t.burst) + fixed + self.machine.mem.crossing() + l.llc;
+        let link = self.machine.mem.memory_link().map_or(Time::ZERO, MemoryLink::read_time);
         v.set(metric::T_TRANS_NS, t.burst.to_f64() / 1e3);
         v.set(metric::T_RCD_NS, t.rcd.to_f64() / 1e3);
         v.set(metric::T_RP_NS, t.rp.to_f64() / 1e3);
-        v.set(metric::C2M_READ_UNLOADED_NS, (out + dram + l.noc).as_ns());
+        v.set(metric::C2M_READ_UNLOADED_NS, (out + dram + link + l.noc).as_ns());
         v.set(metric::C2M_WRITE_UNLOADED_NS, (out + l.noc).as_ns());
         if let Some((iio, pcie)) = self.spec.platform.iio.as_ref().zip(self.spec.platform.pcie.as_ref()) {
             // The lines of a whole packet leave one after the other.

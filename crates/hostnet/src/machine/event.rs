@@ -60,6 +60,7 @@ events! {
         Slices,
         Dram(channel: ChannelId),
         Link(id: TxnId),
+        MemoryLink,
         Fill(id: TxnId),
         Wake(thread: ThreadId),
         Sweep { line: ShortLine, count: u32, op: Sweep },

@@ -169,6 +169,7 @@ impl Machine {
             }
             Event::Slices => self.mem.resume_slices(&mut self.cal, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch, now),
+            Event::MemoryLink => self.mem.on_memory_link(&mut self.cal, now),
             Event::Fill(id) => return self.on_fill(id),
             Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
             Event::Tlp(port) => {

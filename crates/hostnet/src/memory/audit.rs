@@ -45,7 +45,8 @@ impl Memory {
     /// # Errors
     /// Fails with one sentence that contains the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
-        let waiting: usize = self.channels.iter().map(McQueue::writes_waiting).sum();
+        let on_link = self.memory_link.as_ref().map_or(0, |l| l.waiting.len());
+        let waiting: usize = on_link + self.channels.iter().map(McQueue::writes_waiting).sum::<usize>();
         let used: u32 = self.nodes.iter().map(|n| n.cha_writes.used()).sum();
         if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting.to_u32(); 2] {
             return Err(format!("{used} home-agent credits are out for {waiting} waiting writes"));
@@ -66,7 +67,8 @@ impl Memory {
     /// Whether no request is outstanding and no write waits for a memory-controller queue. The queues may still hold
     /// writes.
     pub fn is_idle(&self) -> bool {
-        self.live_txns == 0 && self.channels.iter().all(|c| c.writes_waiting() == 0)
+        let on_link = self.memory_link.as_ref().is_some_and(|l| !l.waiting.is_empty());
+        self.live_txns == 0 && !on_link && self.channels.iter().all(|c| c.writes_waiting() == 0)
     }
 
     /// Outstanding requests of one hardware thread.

@@ -16,6 +16,8 @@ pub enum MemoryEvent {
     Dram(ChannelId),
     /// Transaction goes on between nodes.
     Link(TxnId),
+    /// A written line has crossed the link between caches and memory controllers.
+    MemoryLink,
     /// The data of a transaction reaches the requester.
     Fill(TxnId),
     /// Another agent has written or taken away a line that a core waits for.

@@ -95,7 +95,7 @@ impl McQueue {
 
 /// A write that waits for the channel's write queue.
 #[derive(Clone, Copy)]
-struct Write {
+pub(super) struct Write {
     line: LineAddr,
     at: Decoded,
     since: Time,
@@ -198,6 +198,9 @@ impl Memory {
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
             m.add_dependency(miss);
         }
+        if self.memory_link.is_some() && path == Path::C2mWrite {
+            return self.write_over_link(cal, w(), now);
+        }
         if self.channels[ch].shared.is_some() {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] += 1;
@@ -214,6 +217,30 @@ impl Memory {
             }
         }
         self.schedule_channel(cal, ch, now);
+    }
+
+    /// Sends a write that has crossed the memory link, and holds a credit of the home agent, to the queue of its channel.
+    pub(super) fn write_after_link(&mut self, cal: &mut impl MemoryPosts, w: Write, now: Time) {
+        let (ch, _) = self.route(w.line);
+        if self.channels[ch].shared.is_some() {
+            self.enqueue_shared(cal, ch, McRequest::Write(w), now);
+        } else if !self.channels[ch].has_waiting_writes() && self.has_room(ch, true, now) {
+            self.admit_waiting_write(cal, ch, &w, self.side(w.path), now);
+        } else {
+            let side = self.side(w.path);
+            self.channels[ch].enqueue_write(w, side);
+        }
+        self.schedule_channel(cal, ch, now);
+    }
+
+    /// Moves a write that holds a credit of the home agent into its channel's queue, which has room.
+    #[inline(always)]
+    fn admit_waiting_write(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, w: &Write, side: usize, now: Time) {
+        let home = &mut self.nodes[self.channels[ch].node];
+        home.waiting[side] -= 1;
+        home.cha_writes.give(now, w.since);
+        self.enqueue(ch, w.line, None, w.at, now);
+        self.on_write_accepted(cal, w, now);
     }
 
     /// Queues a write until the channel's queue has room; the write keeps its credit of the home agent.
@@ -296,8 +323,13 @@ impl Memory {
             self.stats.dram_latency(at - t.at_mc);
             let path = Path::of(t.op);
             let node = &self.nodes[self.channels[ch].node];
-            let known = at + node.look_up + node.from_dram;
-            let private = if t.agent() == Agent::Core { self.lat.from_llc } else { Time::ZERO };
+            let of_core = t.agent() == Agent::Core;
+            let left = match &mut self.memory_link {
+                Some(link) if of_core => link.receive(at),
+                _ => at,
+            };
+            let known = left + node.look_up + node.from_dram;
+            let private = if of_core { self.lat.from_llc } else { Time::ZERO };
             let (back, at_mc) = (self.latency_from_agent(t) + private, t.at_mc);
             if self.inter_socket.is_some() && self.forward_data(cal, id, known) {
                 self.paths.at_home_agent[path.index()].give_at(known, at_mc);
@@ -345,11 +377,7 @@ impl Memory {
     fn admit_from_queue(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         while self.dram.can_accept(ch, true) {
             let Some((w, side)) = self.channels[ch].dequeue_write() else { break };
-            let home = &mut self.nodes[self.channels[ch].node];
-            home.waiting[side] -= 1;
-            home.cha_writes.give(now, w.since);
-            self.enqueue(ch, w.line, None, w.at, now);
-            self.on_write_accepted(cal, &w, now);
+            self.admit_waiting_write(cal, ch, &w, side, now);
         }
         while self.dram.can_accept(ch, false) {
             let Some((id, at)) = self.channels[ch].dequeue_read() else { break };

@@ -17,6 +17,7 @@ mod line_table;
 mod links;
 mod maintenance;
 mod mc_queue;
+pub mod memory_link;
 mod mshr;
 mod node;
 pub mod nodes;
@@ -56,6 +57,7 @@ use crate::kernel::{
 use array::{CacheArray, Indexing};
 use dram::{DramController, DramSpec};
 use mc_queue::McQueue;
+use memory_link::MemoryLink;
 use node::FIRST_NODE;
 use nodes::NodesSpec;
 use paths::{Milestones, Path, Paths};
@@ -122,6 +124,8 @@ pub struct Memory {
     pub nodes: Nodes,
     /// Inter-socket links, where the machine has several nodes.
     inter_socket: Option<Box<InterSocket>>,
+    /// Link between caches and memory controllers, where they are on chips of their own.
+    memory_link: Option<Box<MemoryLink>>,
     l2_inclusive: bool,
     llc_protocol: LlcProtocol,
     core_rows: CoreRows,
@@ -288,6 +292,7 @@ impl Memory {
             core_nodes,
             nodes,
             inter_socket,
+            memory_link: h.memory_link.as_ref().map(|l| Box::new(MemoryLink::new(l))),
             l2_inclusive: h.l2_inclusive,
             core_rows: CoreRows::new(llc_protocol),
             llc_protocol,
@@ -569,6 +574,7 @@ impl Memory {
         self.nodes.iter_mut().for_each(|n| n.cha_writes.restart(now));
         self.paths.restart(now);
         self.inter_socket.iter_mut().for_each(|b| b.restart(now));
+        self.memory_link.iter_mut().for_each(|l| l.restart(now));
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
         self.dram.trace.iter_mut().for_each(|t| t.restart(now));
     }

@@ -1,6 +1,7 @@
 //! Specification of a cache hierarchy.
 
 use super::array::{shape, Indexing, Replacement};
+use super::memory_link::MemoryLinkSpec;
 use super::protocol::LlcProtocol;
 use super::LINE;
 use crate::kernel::units::{Freq, Size, Span};
@@ -299,6 +300,9 @@ pub struct HierarchySpec {
     pub l2_inclusive: bool,
     /// Last-level cache, one per node.
     pub llc: LlcSpec,
+    /// Link between the caches of a node and its memory controllers, for one node; when absent, lines cross at any rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_link: Option<MemoryLinkSpec>,
     /// Clock frequency of the LLC, the crossbar and the home agent.
     pub uncore_clock: Freq,
     /// Cycles of the uncore clock for one traversal of the crossbar in one direction.

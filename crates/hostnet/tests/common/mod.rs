@@ -37,6 +37,7 @@ pub fn small() -> HierarchySpec {
         l1d: cache(4, 2, 4),
         l2: cache(16, 4, 14),
         l2_inclusive: false,
+        memory_link: None,
         llc: LlcSpec {
             size: Size(LLC_SETS * 4 * 64),
             ways: 4,
