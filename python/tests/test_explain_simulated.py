@@ -225,6 +225,7 @@ def test_the_cores_share_of_busy_time_is_the_metric_that_the_run_has(metrics, ki
 SHORT_PACKETS = {"run.warmup_requests": 1000, "run.requests": 3000}
 CPU = {"traffic.rate": "30 Mpps", "traffic.packet": "64 B", "traffic.flows": 64, "run.load": "fixed"}
 ONE_CHANNEL = {"override.memory.mapping": "RoBaRaCoCh", "tenant.0.cores": 6}
+TURIN = {"platform": "turin", "tenant.0.cores": 4}
 IPERF = {"run.warmup_time": "8 ms", "run.time": "2 ms"}
 
 #: Part of the host: a scenario that loads the part and what differs in it, the key of the part with a small value and one
@@ -245,6 +246,14 @@ LIMITS = {
     "LFBs": ("quadrant1", SHORT | {"tenant.0.cores": 1}, "override.core.lfb", 2, 4, "of 2 credits of its line fill buffers", "c2m_gbs"),
     "LLC": ("quadrant1", SHORT, "override.caches.llc.quirks.mshrs", 1, 2, "(caches.llc.quirks.mshrs) are", "c2m_gbs"),
     "memory": ("quadrant1", SHORT | ONE_CHANNEL, "override.memory.channels", 1, 2, "The memory channels", "c2m_gbs"),
+    "memory link": (
+        "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 1.0}, "override.caches.memory_link.read", "8 GB/s", "16 GB/s",
+        "(caches.memory_link.read) is", "c2m_gbs",
+    ),
+    "memory link out": (
+        "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 0.5}, "override.caches.memory_link.write", "8 GB/s", "16 GB/s",
+        "(caches.memory_link.write) is", "c2m_gbs",
+    ),
     "nodes' link": ("ccnic-stream", {}, "override.nodes.link.rate", "1 GB/s", "2 GB/s", "The link between the nodes is", "stream_gbps"),
     "nodes' credits": ("ccnic-stream", {}, "override.nodes.link.credits", 2, 4, "(nodes.link.credits) are", "stream_gbps"),
     "NIC engine": (
