@@ -21,6 +21,11 @@ const BLOCK: Duration = Duration::from_micros(10);
 const STREAM_BYTES: u64 = 32 * MIB;
 /// Largest buffer of all streams together, and of the chase.
 const MOST_BYTES: u64 = 4096 * MIB;
+/// Buffer of all streams together, and of the chase, in sizes of the LLC: one access in 16 at most hits the LLC.
+const LLC_SIZES: u64 = 16;
+/// Smallest such buffer in sizes of the LLC where 16 sizes are more than `ENOUGH_BYTES`, which take long to fill.
+const LEAST_LLC_SIZES: u64 = 4;
+const ENOUGH_BYTES: u64 = 1024 * MIB;
 /// Lines that are passed from core to core: they fit an L1.
 const PASSED_LINES: usize = 256;
 
@@ -32,12 +37,12 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool
     let mut lab = Lab::new(options, progress)?;
     let clock_ghz = lab.clock()?;
     let hashes_per_ns = lab.hashes()?;
-    let chase = lab.buffer(lab.chase_bytes(), false)?;
+    let chase = lab.buffer(lab.beyond_llc(), false)?;
     let latency = lab.latency(&chase)?;
     let sequential = lab.sequential(&chase)?;
     link(chase.words(), true);
     let parallelism = lab.parallelism(&chase)?;
-    let arena = lab.buffer(lab.stream_bytes() * lab.cpus.len() as u64, false)?;
+    let arena = lab.buffer(lab.arena_bytes(), false)?;
     let loaded = lab.loaded(&chase, &arena)?;
     drop(chase);
     let bandwidth = lab.bandwidth(&arena)?;
@@ -60,6 +65,17 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool
         loaded,
         transfer,
     })
+}
+
+/// Size of a buffer of which an LLC of `llc` bytes holds few: a power of two.
+fn beyond(llc: u64) -> u64 {
+    (LLC_SIZES * llc).min(ENOUGH_BYTES.max(LEAST_LLC_SIZES * llc)).max(256 * MIB).next_power_of_two()
+}
+
+/// Equal parts of the arena for so many streams.
+fn parts(arena: &Buffer, streams: usize) -> Vec<&[AtomicU64]> {
+    let part = arena.words().len() / streams.max(1) / WORDS * WORDS;
+    arena.words().chunks_exact(part).take(streams).collect()
 }
 
 /// CPU time of all CPUs since the start, and the part of it that the hypervisor gave to others, in ticks.
@@ -150,17 +166,15 @@ impl<'a> Lab<'a> {
         self.machine.caches.iter().map(|c| c.bytes).max().unwrap_or(32 * MIB)
     }
 
-    /// Size of the largest chase: several times the LLC, within a part of the memory that is free.
-    pub(crate) fn chase_bytes(&self) -> u64 {
-        let most = if self.quick { 1024 * MIB } else { MOST_BYTES };
-        (4 * self.llc()).max(256 * MIB).next_power_of_two().min(most).min(self.room())
+    /// Bytes of which the LLC holds few, within a part of the memory that is free.
+    pub(crate) fn beyond_llc(&self) -> u64 {
+        let most = if self.quick { ENOUGH_BYTES } else { MOST_BYTES };
+        beyond(self.llc()).min(most).min(self.room())
     }
 
-    /// Size of the buffer of each stream: all streams together are several times the LLC.
-    pub(crate) fn stream_bytes(&self) -> u64 {
-        let most = if self.quick { 1024 * MIB } else { MOST_BYTES };
-        let n = self.cpus.len() as u64;
-        (2 * self.llc()).min(most).min(self.room()).max(n * STREAM_BYTES) / n / (2 * MIB) * (2 * MIB)
+    /// Size of the buffer of all streams together, of which each stream has an equal part.
+    pub(crate) fn arena_bytes(&self) -> u64 {
+        self.beyond_llc().max(self.cpus.len() as u64 * STREAM_BYTES)
     }
 
     /// A power of two of at most a quarter of the memory that is available.
@@ -277,7 +291,8 @@ impl<'a> Lab<'a> {
         Ok(found)
     }
 
-    /// Streams over equal parts of the arena; a stream has the same part whatever their number.
+    /// Streams over equal parts of the whole arena, so that a single stream finds no larger part of its buffer in the LLC than
+    /// many streams do.
     pub(crate) fn streams<'b>(
         &self,
         arena: &'b Buffer,
@@ -286,9 +301,7 @@ impl<'a> Lab<'a> {
         stores: f64,
         pause: u32,
     ) -> Vec<Work<'b>> {
-        let part = arena.words().len() / self.cpus.len() / WORDS * WORDS;
-        let parts = arena.words().chunks_exact(part).take(threads);
-        parts.map(|words| stream(Stream::new(words, order, stores, pause))).collect()
+        parts(arena, threads).into_iter().map(|words| stream(Stream::new(words, order, stores, pause))).collect()
     }
 
     fn loaded(&mut self, chased: &Buffer, arena: &Buffer) -> Result<Vec<Loaded>, String> {
@@ -455,4 +468,30 @@ fn stream(mut of: Stream<'_>) -> Work<'_> {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One access in sixteen hits the LLC, and one in four where sixteen sizes of the LLC are more than 1 GiB.
+    #[test]
+    fn buffers_are_far_larger_than_the_llc() {
+        for (llc, expected) in [(8, 256), (32, 512), (60, 1024), (260, 2048), (1100, 8192)] {
+            assert_eq!(beyond(llc * MIB), expected * MIB, "{llc} MiB");
+        }
+    }
+
+    #[test]
+    fn a_single_stream_has_the_whole_arena_and_several_share_it() {
+        let mut goes_on = |_: &str, _: f64| true;
+        let lab = Lab::new(&Options { quick: true }, &mut goes_on).unwrap();
+        let arena = lab.buffer(4 * MIB, false).unwrap();
+        for threads in [1, 2, 3] {
+            let parts = parts(&arena, threads);
+            assert_eq!(parts.len(), threads);
+            let (whole, left) = (arena.words().len(), threads * WORDS);
+            assert!(parts.iter().all(|p| p.len() == parts[0].len()) && threads * parts[0].len() > whole - left);
+        }
+    }
 }

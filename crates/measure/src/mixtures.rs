@@ -14,9 +14,9 @@ use std::time::Duration;
 /// Measures every mixture of [`plan`].
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -> Result<Mixtures, String> {
     let mut lab = Lab::new(options, progress)?;
-    let chased = lab.buffer(lab.chase_bytes(), false)?;
+    let chased = lab.buffer(lab.beyond_llc(), false)?;
     link(chased.words(), true);
-    let arena = lab.buffer(lab.stream_bytes() * lab.cpus.len() as u64, false)?;
+    let arena = lab.buffer(lab.arena_bytes(), false)?;
     let (plan, mut found) = (plan(lab.cpus.len(), options.quick), Vec::new());
     for (i, of) in plan.iter().enumerate() {
         lab.tell("mixtures", i as f64 / plan.len() as f64)?;
@@ -61,7 +61,7 @@ pub(crate) fn stream_for(cpu: u32, order: BandwidthOrder, stores: f64, time: Dur
     let mut goes_on = |_: &str, _: f64| true;
     let mut lab = Lab::new(&Options { quick: false }, &mut goes_on)?;
     lab.cpus = vec![cpu];
-    let arena = lab.buffer(lab.stream_bytes(), false)?;
+    let arena = lab.buffer(lab.arena_bytes(), false)?;
     // As many repetitions as a point has at most.
     let effort = Effort { window: time / MOST_TURNS as u32, repetitions: MOST_TURNS, most: time };
     let (rates, _) = together(&lab.cpus, lab.streams(&arena, 1, order, stores, 0), effort)?;
