@@ -227,6 +227,34 @@ def test_look_up_and_crossing_solve_both_measured_times():
     assert l2 + (llc + 4 * noc) / ghz + (l2 - l1) == pytest.approx(40.0, abs=3 / ghz)
 
 
+def test_a_line_of_another_core_that_comes_as_fast_as_the_llc_gives_crossings_of_one_cycle():
+    """AMD's L3 knows the lines of its L2s: 25 ns for a modified line, as for a hit. The model adds a look-up of an L2, 3.5 ns, and
+    two crossings."""
+    fast = machine.here(made(transfer=[{"state": "modified", "ns": stat(25.0)}]), "turin", generations=None)
+    caches = fast.platform["caches"]
+    assert caches["noc_cycles"] == 1
+    found = hierarchy.levels(made())
+    ghz = float(caches["uncore_clock"].split()[0])
+    assert found["L2"].median + (caches["llc"]["latency_cycles"] + 2) / ghz == pytest.approx(
+        found["L3"].median, abs=1 / ghz
+    )
+    (said,) = (n for n in fast.notes if "modified in another core" in n)
+    least = found["L3"].median + found["L2"].median - found["L1"].median + 2 / ghz
+    assert f"takes 25.0 ns, and at least {least:.1f} ns in the model" in said
+    near = machine.here(made(transfer=[{"state": "modified", "ns": stat(29.0)}]), "turin", generations=None)
+    assert not [n for n in near.notes if "modified in another core" in n]
+
+
+def test_a_processor_of_amd_gets_the_base_with_its_cores():
+    m = made(machine={**made().machine, "vendor": "AuthenticAMD", "family": 26, "model": 2})
+    assert machine.choose_base(m) == ("turin", "the one platform with AMD's cores")
+    # Bit 4 of Intel's MSR 1A4H says nothing of other processors.
+    assert (
+        "Intel"
+        not in machine.here(m, "turin", generations=None).platform["provenance"]["core.prefetch.quirks.next_page"]
+    )
+
+
 VALUES = {v.key: v for v in fitting.VALUES}
 SETTINGS = [
     measured.Setting("parallelism", chases=1),
@@ -275,9 +303,28 @@ def test_a_fit_finds_the_values_from_which_a_formula_made_the_curves(truth):
     points = [measured.Point(s, exactly(c.ns), exactly(c.gbs)) for s, c in zip(SETTINGS, curve, strict=True)]
     found = calibrate.fit(start, points, simulate=by_formula)
     assert found.before > 0.2 and found.residual < 0.03
-    got = {v.key: v.get(found.platform) for v in fitting.VALUES}
-    assert got == pytest.approx({k: v.get(start) for k, v in VALUES.items()} | truth, rel=0.08)
+    there = {k: v for k, v in VALUES.items() if v.get(start) is not None}
+    got = {k: v.get(found.platform) for k, v in there.items()}
+    assert got == pytest.approx({k: v.get(start) for k, v in there.items()} | truth, rel=0.08)
     assert found.evaluations < 600, "a set of values is simulated once"
+
+
+def test_a_fit_finds_the_link_that_limits_all_cores_together():
+    """Two cores of 12 GB/s share a link of 15 GB/s for loads; half of a store's traffic comes and half goes, at 11 GB/s."""
+    settings = [measured.Setting("bandwidth", 0, n, stores) for n in (1, 2) for stores in (0.0, 1.0)]
+
+    def simulate(platform, settings, scale=1.0):
+        link = {k: float(v.split()[0]) for k, v in platform["caches"]["memory_link"].items()}
+        lines = [min(12.0 * s.threads, link["read"], link["write"] if s.stores else 1e9) for s in settings]
+        return [curves.Simulated(None, gbs * (1 + s.stores)) for gbs, s in zip(lines, settings, strict=True)]
+
+    gbs = [12.0, 22.0, 15.0, 22.0]
+    points = [measured.Point(s, None, measured.Figure(g, g, g)) for s, g in zip(settings, gbs, strict=True)]
+    found = calibrate.fit(calibrate.platform_tables("turin"), points, simulate=simulate)
+    link = found.platform["caches"]["memory_link"]
+    assert {k: float(v.removesuffix(" GB/s")) for k, v in link.items()} == pytest.approx(
+        {"read": 15, "write": 11}, rel=0.03
+    )
 
 
 def test_the_residual_is_that_of_the_formula():

@@ -22,8 +22,11 @@ ROBUST = 0.1
 #: Places between the bounds of a value that are tried before the search.
 SCANNED = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Values that limit each other's curves: prefetches for stores hide a store queue that is too long, and stores a prefetcher that
-#: has too few credits. Their places are tried together.
-PAIRED = (("core.store_queue", "core.prefetch.credits"),)
+#: has too few credits; a store crosses the link to memory in both directions. Their places are tried together.
+PAIRED = (
+    ("core.store_queue", "core.prefetch.credits"),
+    ("caches.memory_link.read", "caches.memory_link.write"),
+)
 #: Change of a figure over these places, below which the value is not searched for.
 MATTERS = 0.03
 #: Cost at which a search ends: errors of a third of `FLOOR`, which no measurement tells from none.
@@ -78,6 +81,8 @@ VALUES = (
     Value("core.quirks.lfb_retry", 0.5, 60, whole=False, unit="ns"),
     Value("core.prefetch.distance", 4, 63),
     Value("core.prefetch.credits", 4, 127),
+    Value("caches.memory_link.read", 8, 400, whole=False, unit="GB/s"),
+    Value("caches.memory_link.write", 8, 400, whole=False, unit="GB/s"),
     Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
     Value("memory.rpq", 8, 128),
     Value("memory.wpq", 8, 128),
@@ -178,7 +183,8 @@ def fit(
     model = _Model(start, used, simulate)
     begin = _suggested(start, every, used, simulate)
     for pair in PAIRED:
-        begin = _scanned_together([v for v in every if v.key in pair], begin, model)
+        if together := [v for v in every if v.key in pair]:
+            begin = _scanned_together(together, begin, model)
     values = []
     for v in every:
         matters, begin[v.key] = _scanned(v, begin, model)
@@ -233,6 +239,7 @@ def _searched(
                 1.0,
                 {
                     "bounds": [0, 1],
+                    "maxstd_boundrange": math.inf,  # cma 4.5 fails where steps grow to this share of the bounds
                     "CMA_stds": widths,
                     "seed": i + 1,
                     "verbose": -9,
@@ -257,21 +264,23 @@ def _searched(
 
 def _scanned(value: Value, begin: Mapping[str, float], model: _Model) -> tuple[bool, float]:
     """Whether the value changes any figure of the curves by more than `MATTERS` between its bounds, and the place with the
-    lowest cost. A search that began where twice or half of a value changes nothing would not leave it."""
+    lowest cost; of equal ones the smallest, next to which a limit begins to tell. A search that began where twice or half of a
+    value changes nothing would not leave it."""
     now = begin[value.key]
     tried = [now, *(value.decode(place) for place in SCANNED)]
     found = [model.curves({**begin, value.key: x}) for x in tried]
     figures = [[f for s in curve for f in (s.ns, s.gbs) if f] for curve in found]
     matters = any(math.log(max(of) / min(of)) > MATTERS for of in zip(*figures, strict=True))
-    costs = [cost(model.used, curve) for curve in found]
-    return matters, tried[costs.index(min(costs))] if matters else now
+    costs = [(cost(model.used, curve), x) for curve, x in zip(found, tried, strict=True)]
+    return matters, min(costs)[1] if matters else now
 
 
 def _scanned_together(values: Sequence[Value], begin: Mapping[str, float], model: _Model) -> dict[str, float]:
-    """The values, those of `values` at the places with the lowest cost of all their combinations."""
+    """The values, those of `values` at the places with the lowest cost of all their combinations, and of equal ones the
+    smallest."""
     places = [[begin[v.key], *(v.decode(place) for place in SCANNED)] for v in values]
     tried = [{**begin, **dict(zip((v.key for v in values), of, strict=True))} for of in product(*places)]
-    return min(tried, key=model.cost)
+    return min(tried, key=lambda t: (model.cost(t), *(t[v.key] for v in values)))
 
 
 def _untold(values: Sequence[Value], found: Mapping[str, float], base: Mapping[str, float], model: _Model) -> list[str]:

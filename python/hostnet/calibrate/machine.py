@@ -22,6 +22,8 @@ _INTEL = {85: "cascadelake", 106: "icelake", 108: "icelake", 143: "sapphirerapid
 _PREFETCHER = "icelake"
 #: Source of the next-page prefetcher of Intel's cores.
 _NEXT_PAGE = "datasheet: Intel SDM volume 4, MSR 1A4H, bit 4 turns the next-page prefetcher off; that a stream keeps its distance is assumed"
+#: Deviation of a latency from the measured one that the command leaves unsaid.
+_NEAR = 0.1
 _GENERATIONS = {2.5: "gen1", 5.0: "gen2", 8.0: "gen3", 16.0: "gen4", 32.0: "gen5", 64.0: "gen6"}
 _STANDARDS = ("DDR4-2400", "DDR4-2666", "DDR4-2933", "DDR4-3200", "DDR5-4800", "DDR5-5600", "LPDDR5-6400")
 
@@ -56,6 +58,8 @@ def choose_base(m: Measured) -> tuple[str, str]:
             return "sapphirerapids", "the latest Intel server with AMX among the platforms"
         if "avx512f" not in features:
             return "skylake", "an Intel processor of no other known model"
+    if about["vendor"] == "AuthenticAMD":
+        return "turin", "the one platform with AMD's cores"
     return "icelake", "the nearest server among the platforms"
 
 
@@ -184,7 +188,7 @@ def _llc_latency(made: _Made, m: Measured, found: Mapping[str, Figure], said: li
     """Look-up and crossings of the LLC from two measured times.
 
     A load that hits the LLC takes L1 + L2 + look-up + two crossings; one of a line modified in another core's L2 takes that,
-    another look-up of an L2 and two more crossings.
+    another look-up of an L2 and two more crossings. A crossing takes a cycle at least.
     """
     caches = made.tables["caches"]
     clock = caches["uncore_clock"]
@@ -194,10 +198,17 @@ def _llc_latency(made: _Made, m: Measured, found: Mapping[str, Figure], said: li
     taken = m.transfer("modified")
     crossing = None if taken is None else (taken.median - found["L3"].median - (l2 - l1)) * ghz / 2
     hit = f"loads that hit the LLC take {found['L3'].text('ns')}"
-    if crossing is not None and taken is not None and crossing >= 1 and inside - 2 * crossing >= 1:
+    cycles = None if crossing is None else max(1, round(crossing))
+    if cycles is not None and taken is not None and inside - 2 * cycles >= 1:
         between = f"measured: {COMMAND}, {hit}; of lines modified in another L2 {taken.text('ns')}"
-        made.put("caches.noc_cycles", round(crossing), between)
-        made.put("caches.llc.latency_cycles", round(inside - 2 * round(crossing)), between)
+        made.put("caches.noc_cycles", cycles, between)
+        made.put("caches.llc.latency_cycles", round(inside - 2 * cycles), between)
+        modelled = found["L3"].median + l2 - l1 + 2 * cycles / ghz
+        if abs(modelled / taken.median - 1) > _NEAR:
+            said.append(
+                f"A line modified in another core takes {taken.median:.1f} ns, and at least {modelled:.1f} ns in the model, whose "
+                f"LLC takes {found['L3'].median:.1f} ns and whose crossings take a cycle."
+            )
         return
     look_up = min(caches["llc"]["latency_cycles"], max(1, int(inside) - 2))
     made.put("caches.noc_cycles", max(1, round((inside - look_up) / 2)), f"measured: {COMMAND}, {hit}")
