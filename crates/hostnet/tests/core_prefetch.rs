@@ -1,7 +1,7 @@
 //! Tests of the L1's prefetchers and of the L2's spatial prefetcher: the lines that these bring, according to Intel's
 //! optimisation manual.
 
-use crate::common::{execute, l2_prefetcher, scenario, ONE_CORE};
+use crate::common::{close, execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::{L1PrefetchQuirks, L1PrefetchSpec};
 use hostnet::core::prefetch::{CacheLevel, PrefetchPattern, PrefetchQuirks, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
@@ -173,4 +173,32 @@ fn a_load_joins_a_prefetch_of_the_llc() {
     m.mem.check().unwrap();
     m.cpus[ThreadId(0)].check(&m.mem).unwrap();
     assert!((0..11).all(|l| m.mem.holds(CoreId(0), base + l)), "what was loaded is in the core's caches");
+}
+
+/// The L2 sees an access once it has a line fill buffer, and then as many lines ahead as the prefetcher's distance: those
+/// lines and the buffers' are under way together. Accesses that wait for a buffer neither hide the lines ahead nor confuse the
+/// prefetcher's direction.
+#[test]
+fn a_core_that_runs_ahead_of_its_line_fill_buffers_has_buffers_and_distance_under_way() {
+    let ns_of = |lines: u32, lfb: u32, distance: u32| {
+        let (mut m, base) = machine(RegionKind::App, |core| {
+            (core.lfb, core.rob, core.quirks.lfb_retry) = (lfb, 512, Default::default());
+            core.prefetch = (distance > 0).then(|| PrefetchSpec {
+                distance,
+                credits: 64,
+                quirks: PrefetchQuirks { next_page: true, ..l2_prefetcher().quirks },
+                ..l2_prefetcher()
+            });
+        });
+        let ops = [Op::Load { line: base, lines }, Op::Fence];
+        let start = Time::us(1);
+        let (end, ..) = execute(&mut m, &ops, start);
+        (end - start).as_ns()
+    };
+    let latency = ns_of(1, 12, 0);
+    for (lfb, distance) in [(6, 0), (6, 12), (12, 20), (24, 8)] {
+        let (short, long) = (ns_of(512, lfb, distance), ns_of(1536, lfb, distance));
+        let expected = 1024.0 * latency / f64::from(lfb + distance);
+        assert!(close(long - short, expected, 0.1), "{lfb} + {distance}: {} ns, expected {expected}", long - short);
+    }
 }

@@ -1,6 +1,6 @@
 //! Lines that a core fetches before an instruction asks for them: hardware prefetches and prefetch hints of devices.
 
-use super::{send, Cpu, EarliestUser};
+use super::{send, AccessState, Cpu, EarliestUser};
 use crate::core::op::Op;
 use crate::core::prefetch::{CacheLevel, Prefetcher};
 use crate::core::CorePosts;
@@ -59,7 +59,7 @@ impl Cpu {
         (goes, own): (bool, bool),
         at: Time,
     ) {
-        if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
+        if goes && self.prefetcher.as_ref().is_some_and(Prefetcher::watches) {
             self.issue_prefetches(mem, cal, of, own, at);
         }
     }
@@ -120,7 +120,9 @@ impl Cpu {
         let Some(p) = &self.prefetcher else { return };
         let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core);
         let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
-        if there || !mem.worth_prefetching(core, line, network) || self.is_asked_for(mem, line) {
+        // The L2 knows nothing of accesses that wait for a line fill buffer.
+        let asked = self.same_line(line).is_some_and(|r| self.records[r].state == AccessState::Issued);
+        if there || asked || !mem.worth_prefetching(core, line, network) || mem.sibling_fetches(self.id, line) {
             return;
         }
         let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, own, into, at)) else { return };
