@@ -91,18 +91,21 @@ def test_streams_write_back_what_they_store_while_they_are_measured():
     assert m["mem_read_gbs"] / m["mem_bw_gbs"] == pytest.approx(0.51, abs=0.04)
 
 
-def test_one_core_loads_as_fast_as_the_machine_to_which_its_credits_are_fitted():
+def test_one_core_loads_as_fast_as_the_machine_with_the_prefetches_of_the_data_sheet():
+    """The L2's request queue has 32 entries, of which the 12 line fill buffers take theirs."""
     points = studies.get("real", "memory").points(False)
     (load,) = (
         p
         for p in points
         if (p.columns["platform"], p.columns["read_pct"], p.columns["case"]) == ("skx-6140", 100, memory.ONE_CORE)
     )
-    fitted = small(load, **{"run.time": "40 us"}).metrics["mem_bw_gbs"]
-    assert fitted == pytest.approx(memory.measured_cores()[("skx-6140", 100)][1], rel=0.05)
-    # With every entry that the L2's request queue leaves, 20, it is a fifth too fast.
-    every = {"run.time": "40 us", "override.core.prefetch.credits": 20}
-    assert small(load, **every).metrics["mem_bw_gbs"] > 1.15 * fitted
+    with_20, with_10 = (
+        small(load, **{"run.time": "40 us", "override.core.prefetch.credits": n}).metrics["mem_bw_gbs"]
+        for n in (32 - 12, 10)
+    )
+    assert with_20 == pytest.approx(memory.measured_cores()[("skx-6140", 100)][1], rel=0.05)
+    assert with_10 < 0.8 * with_20
+    assert hn.platform("skx-6140")["core"]["prefetch"]["credits"] == 32 - 12
 
 
 def test_every_measured_dma_has_a_row():
