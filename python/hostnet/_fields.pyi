@@ -1098,7 +1098,7 @@ class PcapSpec(Section):
     """Path of a pcap or pcapng file, relative to the scenario's file."""
     lenient: bool
     """Whether the packets before the damage of a truncated or corrupt file are replayed. When false (the default),
-    such a file is refused."""
+    such a file is refused. Without damage, both replay the whole file."""
     port: int | None
     """UDP port of the memcached server, for an `app` of kind 'memcached' (11211 when absent). For other
     applications, the UDP or TCP port whose packets are replayed; when absent, all IP packets."""
@@ -1858,7 +1858,8 @@ class TenantSpec(Section):
     """Name of the `[[peripheral]]` of kind 'ethernet' that the tenant's packets come through. When absent, the only
     one."""
     node: int
-    """Node of the tenant's cores, in whose memory its data lies. The default is 0."""
+    """Node of the tenant's cores, in whose memory its data lies. Nodes have cores and private caches of one kind,
+    so that a probe of its own core's L1 or L2 finds the same on each of them. The default is 0."""
     pipeline: PipelineSpec | None
     """Pipeline of the tenant's cores in pairs, with a ring in memory between the two cores of a pair (DPDK's
     pipeline model), with `stack = 'poll_mode'`. When absent, each core runs to completion."""

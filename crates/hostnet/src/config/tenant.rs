@@ -499,7 +499,8 @@ pub(super) struct WrittenTenant {
     /// Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
     /// beyond a node's number of cores are second hardware threads.
     cores: u32,
-    /// Node of the tenant's cores, in whose memory its data lies. The default is 0.
+    /// Node of the tenant's cores, in whose memory its data lies. Nodes have cores and private caches of one kind, so that a
+    /// probe of its own core's L1 or L2 finds the same on each of them. The default is 0.
     #[serde(default)]
     node: u8,
     /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top way
