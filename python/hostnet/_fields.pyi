@@ -1612,22 +1612,22 @@ class RunSpec(Section):
     load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['peak_loss'] | Literal['saturate'] | Literal['none']
     """Load of the run: a given one ('fixed', 'saturate'), or a search for a rate ('peak_slo', 'peak_nodrop',
     'peak_loss')."""
-    loss: float
+    loss: float | str
     """Objective of `load = 'peak_loss'`: maximum share of the offered packets that may be lost. Packets by which
-    queues grow count as lost. The default is 0.01."""
-    precision: float | None
-    """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
-    measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also
-    precise enough when the half-width is at most this number itself. Warm-ups and steps of a search then end as
-    soon as they may, too. Windows of fewer than 1,024 `requests` are measured whole. When absent, the measurement
-    lasts for `requests` or `time`."""
+    queues grow count as lost. A number, or a percentage such as '1 %'. The default is 0.01."""
+    precision: float | str | None
+    """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02 or '2
+    %'. The measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are
+    also precise enough when the half-width is at most this number itself. Warm-ups and steps of a search then end
+    as soon as they may, too. Windows of fewer than 1,024 `requests` are measured whole. When absent, the
+    measurement lasts for `requests` or `time`."""
     precision_of: list[str]
     """Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several
     runs."""
     requests: int
     """Number of measured requests, over all tenants that serve packets. The default is 60,000."""
-    search_tolerance: float
-    """Relative width of the bracket at which a search stops. The default is 0.006."""
+    search_tolerance: float | str
+    """Relative width of the bracket at which a search stops, such as 0.01 or '1 %'. The default is 0.006."""
     slo_multiple: float
     """Objective of `load = 'peak_slo'`: maximum ratio of p99 latency to mean service time. The default is 100."""
     step: str | None

@@ -91,6 +91,30 @@ fn a_value_of_another_type_names_its_key_and_what_that_takes() {
     }
 }
 
+/// A percentage is a hundredth of its number.
+#[test]
+fn shares_are_read_as_percentages_too() {
+    let run = |keys: &str| {
+        let text = GOOD.replacen("load = \"fixed\"", &format!("load = \"peak_loss\"\n{keys}"), 1);
+        resolved(&text.replacen("requests = 400", "requests = 4000", 1)).map(|s| s.run)
+    };
+    for (key, text) in [("precision", "2%"), ("precision", "2 %"), ("precision", "2.0 %")] {
+        assert_eq!(run(&format!("{key} = \"{text}\"")).expect("valid").precision, Some(0.02), "{text}");
+    }
+    assert_eq!(run("loss = \"0.5 %\"").expect("valid").loss, 0.005);
+    assert_eq!(run("search_tolerance = \"1%\"").expect("valid").search_tolerance, 0.01);
+    for (given, told) in [
+        ("precision = \"2\"", "run.precision: invalid value: string \"2\", expected a number such as 0.02, or a percentage such as \"2 %\""),
+        ("precision = \"two %\"", "run.precision: invalid value: string \"two %\", expected a number such as 0.02"),
+        ("precision = \"70 %\"", "run.precision = 0.7 is not above 0 and below 0.5"),
+        ("loss = \"2 Mpps\"", "run.loss: invalid value: string \"2 Mpps\", expected a number such as 0.02"),
+    ] {
+        let said = run(given).err().unwrap_or_else(|| panic!("{given} was taken"));
+        one_sentence(&said);
+        assert!(said.contains(told), "{given}: {said}");
+    }
+}
+
 /// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
