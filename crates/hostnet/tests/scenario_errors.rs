@@ -115,6 +115,24 @@ fn shares_are_read_as_percentages_too() {
     }
 }
 
+/// A misspelt `platform` is missing as well; the misspelt key is what its writer looks for.
+#[test]
+fn a_misspelt_key_is_named_before_the_platform_that_is_missing() {
+    for (from, to, told) in [
+        (
+            "platform = \"sim24\"",
+            "platfrom = \"sim24\"",
+            "unknown key \"platfrom\"; did you mean \"platform\" (valid: ",
+        ),
+        ("[[tenant]]", "[[tennant]]", "unknown key \"tennant\"; did you mean \"tenant\" (valid: "),
+    ] {
+        let said = message(from, to);
+        one_sentence(&said);
+        assert!(said.starts_with("dir/test.toml: ") && said.contains(told), "{to}: {said}");
+    }
+    assert!(message("platform = \"sim24\"\n", "").contains("platform is missing: the name of one (there are: "));
+}
+
 /// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {

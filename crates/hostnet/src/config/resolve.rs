@@ -63,6 +63,7 @@ pub fn resolve_with(
         return err(file, "a scenario is a table of keys");
     };
     if table.get("platform").is_none_or(Value::is_null) {
+        only_known_tables(table).or_else(|why| err(file, why))?;
         return err(
             file,
             format!("platform is missing: the name of one (there are: {})", platforms_of(search).join(", ")),
@@ -109,6 +110,17 @@ pub fn resolve_with(
     changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
     changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
+}
+
+/// Checks that a scenario has the tables and keys in `table`.
+fn only_known_tables(table: &Map<String, Value>) -> Result<(), String> {
+    let schema: Value = serde_json::from_str(&super::schema()).unwrap_or_default();
+    let known = schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let known: Vec<&str> = known.chain(["override"]).collect();
+    match table.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(unknown_key(key, &known)),
+        None => Ok(()),
+    }
 }
 
 /// Reads the resolved form of a scenario: nothing is merged into it, looked for or renamed. `file` names it in messages.
