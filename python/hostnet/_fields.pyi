@@ -1194,8 +1194,8 @@ class PlacementSpec(Section):
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
-    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.quirks.device_ways =
-    'highest'`, ways count from the other end."""
+    way of the platform's LLC. A bit mask is written as the range of its bits: 0x600 is '9-10'. 2, which are ways 0
+    and 1, when absent. Where `caches.llc.quirks.device_ways = 'highest'`, ways count from the other end."""
 
 
 class Platform(Section):
@@ -1850,8 +1850,8 @@ class TenantSpec(Section):
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
     """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top
-    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range.
-    When absent, all ways."""
+    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range. A
+    bit mask is written as the range of its bits: 0xf is '0-3'. When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     nic: str | None

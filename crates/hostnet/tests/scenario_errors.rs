@@ -133,6 +133,27 @@ fn a_misspelt_key_is_named_before_the_platform_that_is_missing() {
     assert!(message("platform = \"sim24\"\n", "").contains("platform is missing: the name of one (there are: "));
 }
 
+/// Intel's tools take the ways of CAT as bit masks in base 16. The LLC of the platform has 12 ways.
+#[test]
+fn bit_masks_of_ways_are_answered_with_their_range() {
+    let of_devices = "placement.ways = 0x600 is a bit mask, which would read as a number of ways; write its ways as a range, \"9-10\"";
+    for (from, to, told) in [
+        (
+            "llc_ways = 12",
+            "llc_ways = 0xf",
+            "tenant[0].llc_ways = 0xf is a bit mask, which would read as a number of ways; write its ways as a range, \"0-3\"",
+        ),
+        ("llc_ways = 12", "llc_ways = 0b101", "write its ways as a range, such as \"0-3\""),
+        ("ways = 2\nsweep", "ways = 0x600\nsweep", of_devices),
+        ("llc_ways = 12", "llc_ways = 240", "llc_ways: 240 is not within 1 to 12; the ways of mask 0xf0 are \"4-7\""),
+        ("llc_ways = 12", "llc_ways = 13", "llc_ways: 13 is not within 1 to 12."),
+    ] {
+        let said = message(from, to);
+        one_sentence(&said);
+        assert!(said.contains(told), "{to}: {said}");
+    }
+}
+
 /// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
