@@ -491,7 +491,7 @@ class EthernetPeripheralSpec(Section):
     does not respond."""
     kind: Literal['ethernet']
     lanes: int
-    """PCIe lanes of the NIC's port. The default is 16."""
+    """PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16."""
     link: str
     """Rate of the Ethernet link. The default is 100 Gbps."""
     loopback: bool
@@ -547,7 +547,7 @@ class EthernetSpec(Section):
     """Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host
     does not respond."""
     lanes: int
-    """PCIe lanes of the NIC's port. The default is 16."""
+    """PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16."""
     link: str
     """Rate of the Ethernet link. The default is 100 Gbps."""
     loopback: bool
@@ -1565,7 +1565,7 @@ class RocePeripheralSpec(Section):
     provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     kind: Literal['roce']
     lanes: int
-    """PCIe lanes of the NIC's port. The default is 16."""
+    """PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16."""
     link: str
     """Rate of the Ethernet link. The default is 100 Gbps."""
     message: str
@@ -1692,7 +1692,7 @@ class SsdPeripheralSpec(Section):
     """Number of SSDs. The default is 1."""
     kind: Literal['ssd']
     lanes: int
-    """PCIe lanes of each SSD's port. The default is 4."""
+    """PCIe lanes of each SSD's port: 1, 2, 4, 8, 12 or 16. The default is 4."""
     media_rate: str | None
     """Maximum rate of each SSD's medium. When absent, only the link limits the rate."""
     node: int

@@ -154,6 +154,31 @@ fn bit_masks_of_ways_are_answered_with_their_range() {
     }
 }
 
+/// PCI Express Base Specification 5.0, section 1.2: links have 1, 2, 4, 8, 12, 16 or 32 lanes.
+#[test]
+fn lanes_are_widths_of_pcie_links() {
+    let text = |device: &str| {
+        format!(
+            "name = \"d\"\nplatform = \"icelake\"\nplacement = {{ policy = \"ddio\" }}\n[[peripheral]]\n{device}\n[traffic]\n\
+             arrivals = \"none\"\n[run]\nload = \"saturate\"\ntime = \"10 us\"\n"
+        )
+    };
+    let ssd = "kind = \"ssd\"\nop = \"p2m_write\"\nqueue_depth = 8\nblock = \"4 KiB\"";
+    let roce = "kind = \"roce\"\nop = \"p2m_write\"";
+    for device in [ssd, roce] {
+        for lanes in [1, 2, 4, 8, 12, 16] {
+            let found = resolved(&text(&format!("{device}\nlanes = {lanes}")));
+            assert!(found.is_ok(), "{device}, {lanes} lanes: {found:?}");
+        }
+        for (lanes, near) in [(0, 1), (3, 2), (7, 8), (13, 12), (24, 16)] {
+            let said = resolved(&text(&format!("{device}\nlanes = {lanes}"))).expect_err("no link has so many");
+            one_sentence(&said);
+            let told = format!("peripheral[0].lanes = {lanes} is no width of a PCIe link; {near} is nearest (valid: 1, 2, 4, 8, 12, 16)");
+            assert!(said.contains(&told), "{said}");
+        }
+    }
+}
+
 /// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
