@@ -299,9 +299,9 @@ impl Host {
         Some(DuePackets { due: now.due - then.due, unsent: now.unsent.saturating_sub(then.unsent) })
     }
 
-    /// Number of the window's `offered` requests that were lost or are still in queues.
+    /// Number of the window's `offered` requests that were lost, or by which queues grew.
     fn unserved(&self, offered: u64) -> u64 {
-        offered.saturating_sub(self.completed())
+        offered.saturating_add_signed(-self.all_grown_beside_bursts()).saturating_sub(self.completed())
     }
 
     /// Result of the window that ends now.
