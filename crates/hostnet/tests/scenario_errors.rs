@@ -154,6 +154,27 @@ fn bit_masks_of_ways_are_answered_with_their_range() {
     }
 }
 
+/// The kernel's driver of descriptor rings takes frames in buffers of the rings.
+#[test]
+fn pages_of_frames_beside_descriptor_rings_are_refused() {
+    let text = std::fs::read_to_string(platforms().join("../scenarios/memcached-kernel.toml")).expect("a scenario");
+    let text = text.replace("../captures", &platforms().join("../captures").to_string_lossy());
+    assert!(resolved(&text).is_ok());
+    let nic = "kind = \"ethernet\"";
+    for (key, told) in [
+        ("page = \"8 KiB\"", "peripheral[0].page = \"8 KiB\" is for frames in pages"),
+        ("pool = \"48 MiB\"", "peripheral[0].pool = \"48 MiB\" is for frames in pages"),
+        ("descriptors = 512", "descriptor rings; give rings.receive"),
+    ] {
+        let said = resolved(&text.replacen(nic, &format!("{nic}\n{key}"), 1)).expect_err(key);
+        one_sentence(&said);
+        assert!(said.contains(told), "{said}");
+        let said = resolved(&format!("{text}\n[override.ethernet]\n{key}\n")).expect_err(key);
+        one_sentence(&said);
+        assert!(said.contains("override.ethernet.") && said.contains("is for frames in pages"), "{said}");
+    }
+}
+
 /// PCI Express Base Specification 5.0, section 1.2: links have 1, 2, 4, 8, 12, 16 or 32 lanes.
 #[test]
 fn lanes_are_widths_of_pcie_links() {
