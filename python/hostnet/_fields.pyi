@@ -491,7 +491,7 @@ class EthernetPeripheralSpec(Section):
     does not respond."""
     kind: Literal['ethernet']
     lanes: int
-    """PCIe lanes of the NIC's port. The default is 16."""
+    """PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16."""
     link: str
     """Rate of the Ethernet link. The default is 100 Gbps."""
     loopback: bool
@@ -547,7 +547,7 @@ class EthernetSpec(Section):
     """Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host
     does not respond."""
     lanes: int
-    """PCIe lanes of the NIC's port. The default is 16."""
+    """PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16."""
     link: str
     """Rate of the Ethernet link. The default is 100 Gbps."""
     loopback: bool
@@ -1111,7 +1111,7 @@ class PcapSpec(Section):
     """Path of a pcap or pcapng file, relative to the scenario's file."""
     lenient: bool
     """Whether the packets before the damage of a truncated or corrupt file are replayed. When false (the default),
-    such a file is refused."""
+    such a file is refused. Without damage, both replay the whole file."""
     port: int | None
     """UDP port of the memcached server, for an `app` of kind 'memcached' (11211 when absent). For other
     applications, the UDP or TCP port whose packets are replayed; when absent, all IP packets."""
@@ -1207,8 +1207,8 @@ class PlacementSpec(Section):
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
-    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.quirks.device_ways =
-    'highest'`, ways count from the other end."""
+    way of the platform's LLC. A bit mask is written as the range of its bits: 0x600 is '9-10'. 2, which are ways 0
+    and 1, when absent. Where `caches.llc.quirks.device_ways = 'highest'`, ways count from the other end."""
 
 
 class Platform(Section):
@@ -1578,7 +1578,7 @@ class RocePeripheralSpec(Section):
     provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     kind: Literal['roce']
     lanes: int
-    """PCIe lanes of the NIC's port. The default is 16."""
+    """PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16."""
     link: str
     """Rate of the Ethernet link. The default is 100 Gbps."""
     message: str
@@ -1625,22 +1625,22 @@ class RunSpec(Section):
     load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['peak_loss'] | Literal['saturate'] | Literal['none']
     """Load of the run: a given one ('fixed', 'saturate'), or a search for a rate ('peak_slo', 'peak_nodrop',
     'peak_loss')."""
-    loss: float
+    loss: float | str
     """Objective of `load = 'peak_loss'`: maximum share of the offered packets that may be lost. Packets by which
-    queues grow count as lost. The default is 0.01."""
-    precision: float | None
-    """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
-    measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also
-    precise enough when the half-width is at most this number itself. Warm-ups and steps of a search then end as
-    soon as they may, too. Windows of fewer than 1,024 `requests` are measured whole. When absent, the measurement
-    lasts for `requests` or `time`."""
+    queues grow count as lost. A number, or a percentage such as '1 %'. The default is 0.01."""
+    precision: float | str | None
+    """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02 or '2
+    %'. The measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are
+    also precise enough when the half-width is at most this number itself. Warm-ups and steps of a search then end
+    as soon as they may, too. Windows of fewer than 1,024 `requests` are measured whole. When absent, the
+    measurement lasts for `requests` or `time`."""
     precision_of: list[str]
     """Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several
     runs."""
     requests: int
     """Number of measured requests, over all tenants that serve packets. The default is 60,000."""
-    search_tolerance: float
-    """Relative width of the bracket at which a search stops. The default is 0.006."""
+    search_tolerance: float | str
+    """Relative width of the bracket at which a search stops, such as 0.01 or '1 %'. The default is 0.006."""
     slo_multiple: float
     """Objective of `load = 'peak_slo'`: maximum ratio of p99 latency to mean service time. The default is 100."""
     step: str | None
@@ -1705,7 +1705,7 @@ class SsdPeripheralSpec(Section):
     """Number of SSDs. The default is 1."""
     kind: Literal['ssd']
     lanes: int
-    """PCIe lanes of each SSD's port. The default is 4."""
+    """PCIe lanes of each SSD's port: 1, 2, 4, 8, 12 or 16. The default is 4."""
     media_rate: str | None
     """Maximum rate of each SSD's medium. When absent, only the link limits the rate."""
     node: int
@@ -1863,15 +1863,16 @@ class TenantSpec(Section):
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
     """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top
-    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range.
-    When absent, all ways."""
+    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range. A
+    bit mask is written as the range of its bits: 0xf is '0-3'. When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     nic: str | None
     """Name of the `[[peripheral]]` of kind 'ethernet' that the tenant's packets come through. When absent, the only
     one."""
     node: int
-    """Node of the tenant's cores, in whose memory its data lies. The default is 0."""
+    """Node of the tenant's cores, in whose memory its data lies. Nodes have cores and private caches of one kind,
+    so that a probe of its own core's L1 or L2 finds the same on each of them. The default is 0."""
     pipeline: PipelineSpec | None
     """Pipeline of the tenant's cores in pairs, with a ring in memory between the two cores of a pair (DPDK's
     pipeline model), with `stack = 'poll_mode'`. When absent, each core runs to completion."""

@@ -3,6 +3,7 @@ that still does not fit is split into several tables, which repeat the columns t
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from rich.text import Text
 MOST_TURNED = 8
 #: Number of characters to which text may be folded; text gets narrower only if necessary.
 NARROW = 24
-#: Wider than any table: the width of a pipe or a file, so that `| less -S`, `cut` and `grep` see whole rows.
+#: Wider than any table: the width of a pipe or a file without ``COLUMNS``, so that `| less -S`, `cut` and `grep` see whole rows.
 ENDLESS = 1_000_000
 
 
@@ -33,9 +34,9 @@ class Column:
 
 
 def console(beyond: int = ENDLESS) -> Console:
-    """A console for standard output, ``beyond`` characters wide when standard output is not a terminal."""
+    """A console for standard output: as wide as the terminal, as ``COLUMNS`` says, or otherwise ``beyond`` characters."""
     out = Console()
-    return out if out.is_terminal else Console(width=beyond)
+    return out if out.is_terminal or os.environ.get("COLUMNS", "").isdigit() else Console(width=beyond)
 
 
 def show(

@@ -1,9 +1,14 @@
 """Shared fixtures: a private result cache per test, and a scenario small enough to run in a blink."""
 
+import os
+
 import pytest
 from commandline import CommandLine
 
 from hostnet import Scenario
+
+# The workers of pytest-xdist have a width, as which hostnet would take that of a pipe.
+os.environ.pop("COLUMNS", None)
 
 TINY = """
 name = "tiny"

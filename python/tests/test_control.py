@@ -44,6 +44,33 @@ def test_an_epoch_has_the_counts_of_tenants_and_cores_and_sets_ways() -> None:
             hn.run(scenario(), control=wrong, interval="10 us")
 
 
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (
+            lambda epoch: epoch.set_llc_ways(epoch.tenants[0]["name"], [0, 1]),
+            'set_llc_ways: ways = [0, 1] is not a whole number of ways or a range of them such as "0-3".',
+        ),
+        (
+            lambda epoch: epoch.set_llc_ways(epoch.tenants[0]["name"], -1),
+            'set_llc_ways: ways = -1 is not a whole number of ways or a range of them such as "0-3".',
+        ),
+        (
+            lambda epoch: setattr(epoch, "ways", "0-3"),
+            "ways = '0-3' is not a whole number of ways, which count from way 0 up.",
+        ),
+        (
+            lambda epoch: setattr(epoch, "ways", 2.5),
+            "ways = 2.5 is not a whole number of ways, which count from way 0 up.",
+        ),
+    ],
+)
+def test_ways_of_another_type_are_refused_in_a_sentence(wrong, said) -> None:
+    with pytest.raises(HostnetError) as caught:
+        hn.run(scenario(), control=wrong)
+    assert str(caught.value) == said
+
+
 def test_an_epoch_is_counted_from_the_last_one_and_its_settings_hold() -> None:
     seen = []
 

@@ -226,6 +226,10 @@ SHORT_PACKETS = {"run.warmup_requests": 1000, "run.requests": 3000}
 CPU = {"traffic.rate": "30 Mpps", "traffic.packet": "64 B", "traffic.flows": 64, "run.load": "fixed"}
 ONE_CHANNEL = {"override.memory.mapping": "RoBaRaCoCh", "tenant.0.cores": 6}
 TURIN = {"platform": "turin", "tenant.0.cores": 4}
+CCNIC_RATE = {
+    "traffic.arrivals": "poisson", "traffic.rate": "60 Mpps", "traffic.outstanding": None, "run.warmup_requests": 2000,
+    "run.requests": 4000, "tenant.0.app.bytes": "64 B",
+}  # fmt: skip
 IPERF = {"run.warmup_time": "8 ms", "run.time": "2 ms"}
 
 #: Part of the host: a scenario that loads the part and what differs in it, the key of the part with a small value and one
@@ -276,6 +280,13 @@ LIMITS = {
     "clients' requests": (
         "ccnic-forward", {"traffic.arrivals": "closed", "traffic.rate": None, "run.warmup_requests": 500, "run.requests": 3000},
         "traffic.outstanding", 4, 8, "(traffic.outstanding)", "throughput_mrps",
+    ),
+    "CC-NIC's host core": (
+        "ccnic-forward", CCNIC_RATE, "tenant.0.cores", 1, 2, "The only core of host is busy all the time", "throughput_mrps",
+    ),
+    "CC-NIC's NIC thread": (
+        "ccnic-forward", CCNIC_RATE | {"tenant.0.cores": 4}, "ccnic.nic_threads", 1, 2,
+        "The only NIC thread of host is busy all the time", "throughput_mrps",
     ),
     "network link": ("iperf", IPERF, "peripheral.0.link", "5 Gbps", "10 Gbps", "The network link to the host (link) is", "net_gbs"),
 }  # fmt: skip

@@ -35,7 +35,7 @@ def test_the_formula_takes_hardware_credits_and_options():
 @pytest.mark.parametrize(
     "call, says",
     [
-        (lambda: model.pcie_bandwidth(64, lanes=3), "lanes = 3 is not a power of two"),
+        (lambda: model.pcie_bandwidth(64, lanes=3), "lanes = 3 is no width of a PCIe link"),
         (lambda: model.pcie_bandwidth(64, mpss=256), "unknown field `mpss`"),
         (lambda: model.pcie_bandwidth(0), "bytes = 0"),
         (lambda: model.formula("c2m", COUNTERS), "class: unknown variant `c2m`"),

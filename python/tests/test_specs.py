@@ -476,7 +476,8 @@ def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
         "2",
         "LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of "
         '`tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every '
-        "way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where "
+        'way of the platform\'s LLC. A bit mask is written as the range of its bits: 0x600 is "9-10". 2, which are ways 0 '
+        "and 1, when absent. Where "
         '`caches.llc.quirks.device_ways = "highest"`, ways count from the other end.',
     ]
     assert said("placement.ways") == {"ways": placement["ways"]}

@@ -86,6 +86,14 @@ def test_a_pipe_gets_one_line_a_row(cli):
     assert len(re.findall(r"\d+\.\d", row)) >= 4
 
 
+def test_a_pipe_is_as_wide_as_columns_says(cli, tiny_file):
+    whole = cli("run", tiny_file, check=0).stdout
+    for width in (60, 80):
+        shown = cli("run", tiny_file, check=0, env={**os.environ, "COLUMNS": str(width)}).stdout
+        assert max(map(len, shown.splitlines())) <= width < 120 < max(map(len, whole.splitlines()))
+        assert numbers(whole) <= numbers(shown)
+
+
 def printed(columns, rows, width):
     console = Console(width=width, color_system=None)
     with console.capture() as caught:

@@ -94,6 +94,15 @@ def test_run_prints_the_leading_columns_at_every_width(result, width):
             assert value is None or show.number(value) in cells, name
 
 
+def test_a_run_shows_which_tenant_loses_packets_without_dropping_them(path):
+    # Rings of thousands of packets take the excess of a short window, so that nothing is dropped.
+    sc = hn.Scenario.load(path)
+    busy = sc.with_({"tenant.1.traffic.rate": "10 Mrps", "peripheral.1.rings.receive": 4096})
+    row = hn.run(busy).table("tenants").filter(pl.col("tenant") == "router").to_dicts()[0]
+    assert row["loss_rate"] > 0.1 > row["drop_rate"]
+    assert {"drop_rate", "loss_rate"} <= set(headlines.of_tenants())
+
+
 def test_tables_of_tenants_are_printed_only_for_several(cli, path, tiny_file):
     assert "dram_share" in cli("run", path, check=0).stdout
     assert "dram_share" not in cli("run", tiny_file, check=0).stdout

@@ -16,6 +16,12 @@ pub enum LlcWays {
     Range(String),
 }
 
+/// Error about `key`, to which Python gives `value`, and which takes what `takes` says.
+fn refused(key: &str, value: &Bound<'_, PyAny>, takes: &str) -> PyErr {
+    let shown = value.repr().map_or_else(|_| "the value".into(), |r| r.to_string());
+    SpecError::new_err(format!("{key} = {shown} is not {takes}."))
+}
+
 /// Observations of one epoch, and settings for the time after it. Counts cover the epoch; lists have an element for
 /// each core.
 #[pyclass(module = "hostnet")]
@@ -98,12 +104,15 @@ impl Epoch {
     /// Sets the LLC ways into which victims of the L2s of `tenant`, a name, may go from now on: a number of ways or a range,
     /// as `tenant.llc_ways` takes them.
     #[pyo3(signature = (tenant, ways))]
-    fn set_llc_ways(&mut self, tenant: &str, ways: LlcWays) -> PyResult<()> {
+    fn set_llc_ways(&mut self, tenant: &str, ways: &Bound<'_, PyAny>) -> PyResult<()> {
         let names: Vec<&str> = self.seen.tenants.iter().map(|t| t.name.as_str()).collect();
         let Some(t) = names.iter().position(|name| *name == tenant) else {
             let valid = names.join(", ");
             return Err(SpecError::new_err(format!("set_llc_ways: there is no tenant \"{tenant}\" (valid: {valid}).")));
         };
+        let ways = ways.extract().map_err(|_: PyErr| {
+            refused("set_llc_ways: ways", ways, "a whole number of ways or a range of them such as \"0-3\"")
+        })?;
         let ways = match ways {
             LlcWays::Count(n) => WaysSpec::Count(n),
             LlcWays::Range(r) => WaysSpec::Range(r),
@@ -147,8 +156,11 @@ impl Epoch {
         self.set.placement.ways.unwrap_or(self.seen.ways)
     }
     #[setter]
-    fn set_ways(&mut self, n: u32) {
-        self.set.placement.ways = Some(n);
+    fn set_ways(&mut self, n: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ways =
+            n.extract().map_err(|_: PyErr| refused("ways", n, "a whole number of ways, which count from way 0 up"))?;
+        self.set.placement.ways = Some(ways);
+        Ok(())
     }
     /// Sets whether payload for `core` is prefetched into its L2 from now on; None returns to the policy's decision.
     #[pyo3(signature = (core, on))]

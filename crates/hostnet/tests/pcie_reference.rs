@@ -86,6 +86,7 @@ fn acknowledgement_limits_are_the_standards_table() {
     for (generation, lanes, mps, symbols) in [
         (Gen1, 1, 128, 237.0),
         (Gen1, 8, 128, 67.0),
+        (Gen1, 12, 128, 58.0),
         (Gen1, 16, 4096, 534.0),
         (Gen2, 2, 256, 268.0),
         (Gen3, 4, 256, 214.0),

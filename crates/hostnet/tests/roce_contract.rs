@@ -69,7 +69,10 @@ fn n04_a_buffer_that_would_lose_packets_is_refused() {
         ("xon = \"100 KiB\"", "peripheral[0].quirks.xon = \"100 KiB\" is above xoff"),
         ("mtu = \"1500 B\"", "peripheral[0].mtu = \"1500 B\" is not one of"),
         ("message = \"6 KiB\"", "peripheral[0].message = \"6 KiB\" is not a multiple of mtu"),
-        ("lanes = 32", "peripheral[0].lanes = 32 is not within 1 to 16"),
+        (
+            "lanes = 32",
+            "peripheral[0].lanes = 32 is no width of a PCIe link; 16 is nearest (valid: 1, 2, 4, 8, 12, 16)",
+        ),
     ] {
         let e = resolve(&text("p2m_write", device, ""), "r.toml", &[platforms()]).expect_err(device).to_string();
         assert!(e.contains(key) && e.ends_with('.') && !e.contains('\n'), "{e}");

@@ -91,6 +91,115 @@ fn a_value_of_another_type_names_its_key_and_what_that_takes() {
     }
 }
 
+/// A percentage is a hundredth of its number.
+#[test]
+fn shares_are_read_as_percentages_too() {
+    let run = |keys: &str| {
+        let text = GOOD.replacen("load = \"fixed\"", &format!("load = \"peak_loss\"\n{keys}"), 1);
+        resolved(&text.replacen("requests = 400", "requests = 4000", 1)).map(|s| s.run)
+    };
+    for (key, text) in [("precision", "2%"), ("precision", "2 %"), ("precision", "2.0 %")] {
+        assert_eq!(run(&format!("{key} = \"{text}\"")).expect("valid").precision, Some(0.02), "{text}");
+    }
+    assert_eq!(run("loss = \"0.5 %\"").expect("valid").loss, 0.005);
+    assert_eq!(run("search_tolerance = \"1%\"").expect("valid").search_tolerance, 0.01);
+    for (given, told) in [
+        ("precision = \"2\"", "run.precision: invalid value: string \"2\", expected a number such as 0.02, or a percentage such as \"2 %\""),
+        ("precision = \"two %\"", "run.precision: invalid value: string \"two %\", expected a number such as 0.02"),
+        ("precision = \"70 %\"", "run.precision = 0.7 is not above 0 and below 0.5"),
+        ("loss = \"2 Mpps\"", "run.loss: invalid value: string \"2 Mpps\", expected a number such as 0.02"),
+    ] {
+        let said = run(given).err().unwrap_or_else(|| panic!("{given} was taken"));
+        one_sentence(&said);
+        assert!(said.contains(told), "{given}: {said}");
+    }
+}
+
+/// A misspelt `platform` is missing as well; the misspelt key is what its writer looks for.
+#[test]
+fn a_misspelt_key_is_named_before_the_platform_that_is_missing() {
+    for (from, to, told) in [
+        (
+            "platform = \"sim24\"",
+            "platfrom = \"sim24\"",
+            "unknown key \"platfrom\"; did you mean \"platform\" (valid: ",
+        ),
+        ("[[tenant]]", "[[tennant]]", "unknown key \"tennant\"; did you mean \"tenant\" (valid: "),
+    ] {
+        let said = message(from, to);
+        one_sentence(&said);
+        assert!(said.starts_with("dir/test.toml: ") && said.contains(told), "{to}: {said}");
+    }
+    assert!(message("platform = \"sim24\"\n", "").contains("platform is missing: the name of one (there are: "));
+}
+
+/// Intel's tools take the ways of CAT as bit masks in base 16. The LLC of the platform has 12 ways.
+#[test]
+fn bit_masks_of_ways_are_answered_with_their_range() {
+    let of_devices = "placement.ways = 0x600 is a bit mask, which would read as a number of ways; write its ways as a range, \"9-10\"";
+    for (from, to, told) in [
+        (
+            "llc_ways = 12",
+            "llc_ways = 0xf",
+            "tenant[0].llc_ways = 0xf is a bit mask, which would read as a number of ways; write its ways as a range, \"0-3\"",
+        ),
+        ("llc_ways = 12", "llc_ways = 0b101", "write its ways as a range, such as \"0-3\""),
+        ("ways = 2\nsweep", "ways = 0x600\nsweep", of_devices),
+        ("llc_ways = 12", "llc_ways = 240", "llc_ways: 240 is not within 1 to 12; the ways of mask 0xf0 are \"4-7\""),
+        ("llc_ways = 12", "llc_ways = 13", "llc_ways: 13 is not within 1 to 12."),
+    ] {
+        let said = message(from, to);
+        one_sentence(&said);
+        assert!(said.contains(told), "{to}: {said}");
+    }
+}
+
+/// The kernel's driver of descriptor rings takes frames in buffers of the rings.
+#[test]
+fn pages_of_frames_beside_descriptor_rings_are_refused() {
+    let text = std::fs::read_to_string(platforms().join("../scenarios/memcached-kernel.toml")).expect("a scenario");
+    let text = text.replace("../captures", &platforms().join("../captures").to_string_lossy());
+    assert!(resolved(&text).is_ok());
+    let nic = "kind = \"ethernet\"";
+    for (key, told) in [
+        ("page = \"8 KiB\"", "peripheral[0].page = \"8 KiB\" is for frames in pages"),
+        ("pool = \"48 MiB\"", "peripheral[0].pool = \"48 MiB\" is for frames in pages"),
+        ("descriptors = 512", "descriptor rings; give rings.receive"),
+    ] {
+        let said = resolved(&text.replacen(nic, &format!("{nic}\n{key}"), 1)).expect_err(key);
+        one_sentence(&said);
+        assert!(said.contains(told), "{said}");
+        let said = resolved(&format!("{text}\n[override.ethernet]\n{key}\n")).expect_err(key);
+        one_sentence(&said);
+        assert!(said.contains("override.ethernet.") && said.contains("is for frames in pages"), "{said}");
+    }
+}
+
+/// PCI Express Base Specification 5.0, section 1.2: links have 1, 2, 4, 8, 12, 16 or 32 lanes.
+#[test]
+fn lanes_are_widths_of_pcie_links() {
+    let text = |device: &str| {
+        format!(
+            "name = \"d\"\nplatform = \"icelake\"\nplacement = {{ policy = \"ddio\" }}\n[[peripheral]]\n{device}\n[traffic]\n\
+             arrivals = \"none\"\n[run]\nload = \"saturate\"\ntime = \"10 us\"\n"
+        )
+    };
+    let ssd = "kind = \"ssd\"\nop = \"p2m_write\"\nqueue_depth = 8\nblock = \"4 KiB\"";
+    let roce = "kind = \"roce\"\nop = \"p2m_write\"";
+    for device in [ssd, roce] {
+        for lanes in [1, 2, 4, 8, 12, 16] {
+            let found = resolved(&text(&format!("{device}\nlanes = {lanes}")));
+            assert!(found.is_ok(), "{device}, {lanes} lanes: {found:?}");
+        }
+        for (lanes, near) in [(0, 1), (3, 2), (7, 8), (13, 12), (24, 16)] {
+            let said = resolved(&text(&format!("{device}\nlanes = {lanes}"))).expect_err("no link has so many");
+            one_sentence(&said);
+            let told = format!("peripheral[0].lanes = {lanes} is no width of a PCIe link; {near} is nearest (valid: 1, 2, 4, 8, 12, 16)");
+            assert!(said.contains(&told), "{said}");
+        }
+    }
+}
+
 /// A search varies the rates of tenants whose own traffic sets none. Where each tenant sets its own, nothing is left to search.
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {

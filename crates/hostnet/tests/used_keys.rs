@@ -253,7 +253,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 45] = [
+const CONDITIONS: [(&str, &str); 47] = [
     ("seed", "Seed of every random stream"),
     ("quirks.receive_branches", "without that key they change nothing"),
     ("quirks.transmit_branches", "without that key they change nothing"),
@@ -282,6 +282,8 @@ const CONDITIONS: [(&str, &str); 45] = [
     ("peripheral.receive_buffer", "only where packets come faster than they go on to memory"),
     ("tenant.app.touch", "the same for packets of one line"),
     ("tenant.app.dirty", "its copy of the line, where it has one"),
+    ("tenant.node", "a probe of its own core's L1 or L2 finds the same"),
+    ("traffic.pcap.lenient", "Without damage, both replay the whole file"),
     ("tenant.dscp", "`placement.idio.class1_dscp` lists it"),
     ("placement.iat.shrink_below", "Changes nothing while the misses stay above it"),
     ("ethernet.pool", "changes nothing for fewer bytes"),

@@ -117,6 +117,7 @@ class Explanation:
     causes: dict[str, float] = field(default_factory=dict)  # causes of losses, with their shares of the lost packets
     network_losses: int = 0  # packets lost between the senders and the host
     busy_cores: dict[str, tuple[int, int]] = field(default_factory=dict)  # by tenant: cores that never idle, and all
+    busy_nic_threads: dict[str, tuple[int, int]] = field(default_factory=dict)  # the same of the threads of its CC-NIC
     # Of each closed loop, what is kept under way, with number and key, and its class of traffic: "p2m", or "" for both.
     closed_loops: list[tuple[str, str]] = field(default_factory=list)
     tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
@@ -299,11 +300,16 @@ class Explanation:
         share = self.facts.get("cores_busy", 0.0)
         if share > CORES_BUSY:
             return [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, so they are the limit."]
-        busy = {tenant: n for tenant, n in self.busy_cores.items() if n[0]}
-        return [
-            f"{n} of the {of} cores of {tenant} {'is' if n == 1 else 'are'} busy all the time and bound{'s' if n == 1 else ''} "
-            "what comes to them; spread the traffic over more of its cores (traffic.flows)."
-            for tenant, (n, of) in busy.items()
+        spread, more = "spread the traffic over more of its cores (traffic.flows)", "give it more ({})"
+        said = [
+            f"{_all_the_time('core', tenant, n, of)}; {spread if n < of else more.format('tenant.cores')}."
+            for tenant, (n, of) in self.busy_cores.items()
+            if n
+        ]
+        return said + [
+            f"{_all_the_time('NIC thread', tenant, n, of)}; {more.format('ccnic.nic_threads')}."
+            for tenant, (n, of) in self.busy_nic_threads.items()
+            if n
         ]
 
     def _closed_loops(self) -> list[str]:
@@ -364,6 +370,18 @@ class Explanation:
             "tenants": tenants.rows(self.tenants) if self.tenants is not None else [],
             "paragraph": self.paragraph(),
         }
+
+
+def _all_the_time(what: str, tenant: str, n: int, of: int) -> str:
+    """The start of a sentence about ``n`` of the ``of`` cores or threads of a tenant, which are busy all the time."""
+    if of == 1:
+        who = f"The only {what}"
+    else:
+        who = f"The {of} {what}s" if n == of else f"{n} of the {of} {what}s"
+    verb, bound, them = (
+        ("is", "bounds", "it") if of == 1 else ("is", "bounds", "them") if n == 1 else ("are", "bound", "them")
+    )
+    return f"{who} of {tenant} {verb} busy all the time and {bound} what comes to {them}"
 
 
 # Servers that every line of a class passes, by the fact that says which share of time they are busy.

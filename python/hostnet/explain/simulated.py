@@ -97,6 +97,7 @@ def explain(result: Result) -> Explanation:
         causes=drops.causes(lost),
         network_losses=sum(loss.count for loss in lost if loss.where.startswith("network")),
         busy_cores=_never_waiting(result),
+        busy_nic_threads=_never_waiting(result, "nic"),
         closed_loops=_closed_loops(result.spec),
         tenants=tenants.several(result.data),
         notes=list(result.warnings),
@@ -164,14 +165,14 @@ def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[
     return {name: (value, metric) for name, (value, metric) in facts.items() if value is not None}
 
 
-def _never_waiting(result: Result) -> dict[str, tuple[int, int]]:
-    """Of each tenant that receives packets over rings, the number of cores that are busy all the time, and of all cores."""
+def _never_waiting(result: Result, side: str = "host") -> dict[str, tuple[int, int]]:
+    """Of each tenant that receives packets over rings, the number of cores on one side that are busy all the time, and of all."""
     if "cores" not in result.tables or "tenants" not in result.tables:
         return {}
     receive = {r["tenant"] for r in result.table("tenants").to_dicts() if r["offered_mops"] is not None}
     busy: dict[str, list[float]] = {}
     for row in result.table("cores").to_dicts():
-        if row["tenant"] in receive and row.get("busy") is not None:
+        if row["tenant"] in receive and row.get("side", "host") == side and row.get("busy") is not None:
             busy.setdefault(row["tenant"], []).append(row["busy"])
     return {tenant: (sum(share > CORES_BUSY for share in cores), len(cores)) for tenant, cores in busy.items()}
 

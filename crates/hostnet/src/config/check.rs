@@ -415,12 +415,19 @@ pub fn ways(given: Option<&WaysSpec>, of: u32) -> Result<u32, String> {
     match given {
         None => Ok(all),
         Some(WaysSpec::Count(n)) if (1..=of).contains(n) => Ok(all & !ddio::low_ways(of - n)),
-        Some(WaysSpec::Count(n)) => Err(format!("{n} is not within 1 to {of}")),
+        Some(WaysSpec::Count(n)) => Err(format!("{n} is not within 1 to {of}{}", as_mask(*n, of))),
         Some(WaysSpec::Range(r)) => match Ways::parse(r) {
             Ok(w) if w.first + w.count <= of => Ok(w.mask()),
             _ => Err(format!("\"{r}\" is not a range of ways such as \"0-{}\"", of - 1)),
         },
     }
+}
+
+/// Text `; the ways of mask 0xf are "0-3"` for a number beyond the `of` ways of an LLC that is a mask of some of them, or an
+/// empty text.
+fn as_mask(n: u32, of: u32) -> String {
+    let ways = Ways::of_mask(n).filter(|w| n > of && w.first + w.count <= of);
+    ways.map_or(String::new(), |w| format!("; the ways of mask {n:#x} are \"{}\"", w.range()))
 }
 
 /// Whether a tenant serves packets.

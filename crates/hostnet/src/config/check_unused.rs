@@ -229,6 +229,13 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
             "override.ethernet.{key} is for the kernel, and no tenant of the scenario receives through it; leave it out"
         ));
     }
+    let in_pages = s.tenant_ids().any(|t| s.tenant(t).work() == WorkSource::Kernel && s.ring_of(t).is_none());
+    if let Some(key) = given("ethernet").find(|key| OF_PAGES.contains(&key.as_str())).filter(|_| !in_pages) {
+        return Err(format!(
+            "override.ethernet.{key} is for frames in pages of memory, and those of the scenario's NICs lie in buffers of their \
+             descriptor rings; leave it out"
+        ));
+    }
     Ok(())
 }
 
@@ -249,6 +256,9 @@ const OF_KERNEL: [(&str, Option<&str>, Spelt); 10] = [
     ("host_response", None, |e| spelt(&e.host_response)),
 ];
 
+/// Those of `OF_KERNEL` that are about pages of frames, which a NIC has without descriptor rings in memory.
+const OF_PAGES: [&str; 3] = ["descriptors", "pool", "page"];
+
 pub(super) fn unused(s: &Scenario) -> Check {
     if s.tenants.probe().is_some() {
         let default: RunSpec = serde_json::from_str("{\"load\": \"none\"}").expect("its other keys have defaults");
@@ -263,6 +273,7 @@ pub(super) fn unused(s: &Scenario) -> Check {
     takers(s)?;
     duration(s)?;
     streams(s)?;
+    pages(s)?;
     interrupts(s)
 }
 
@@ -350,6 +361,27 @@ pub(super) fn streams(s: &Scenario) -> Check {
             let n = app.run_lines;
             format!("tenant[{i}].app.run_lines = {n} is for access = \"random\", which is \"sequential\" here")
         })?;
+    }
+    Ok(())
+}
+
+/// Checks that an Ethernet NIC whose descriptor rings the kernel drives has no keys about pages of frames.
+fn pages(s: &Scenario) -> Check {
+    let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
+    let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
+    let driven = s.ringed_tenants().filter(|ring| matches!(ring.driver, RingDriver::Kernel(_)));
+    for (_, nic) in driven.filter_map(|ring| s.nic_of(ring.tenant)) {
+        let i = s.peripherals.iter().position(|p| p.ethernet() == Some(nic)).unwrap_or(0);
+        for (key, instead, value) in OF_KERNEL.iter().filter(|k| OF_PAGES.contains(&k.0)) {
+            let given = value(nic);
+            need(known.iter().any(|k| value(k) == given), || {
+                let what = instead.map_or("leave it out".into(), |key| format!("give {key}"));
+                format!(
+                    "peripheral[{i}].{key} = {given} is for frames in pages of memory, and this NIC's lie in buffers of its \
+                     descriptor rings; {what}"
+                )
+            })?;
+        }
     }
     Ok(())
 }

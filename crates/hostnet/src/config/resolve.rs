@@ -4,10 +4,12 @@ use super::registry::{Registry, EXTENSION};
 use super::scenario::{Scenario, TrafficSpec};
 use super::unknown::unknown_key;
 use super::{check, check_unused, presets, renamed, sources, Platform};
+use crate::placement::Ways;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
 
 /// Reason why a scenario cannot be run, as one finished sentence.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +65,7 @@ pub fn resolve_with(
         return err(file, "a scenario is a table of keys");
     };
     if table.get("platform").is_none_or(Value::is_null) {
+        only_known_tables(table).or_else(|why| err(file, why))?;
         return err(
             file,
             format!("platform is missing: the name of one (there are: {})", platforms_of(search).join(", ")),
@@ -109,6 +112,17 @@ pub fn resolve_with(
     changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
     changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
+}
+
+/// Checks that a scenario has the tables and keys in `table`.
+fn only_known_tables(table: &Map<String, Value>) -> Result<(), String> {
+    let schema: Value = serde_json::from_str(&super::schema()).unwrap_or_default();
+    let known = schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let known: Vec<&str> = known.chain(["override"]).collect();
+    match table.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(unknown_key(key, &known)),
+        None => Ok(()),
+    }
 }
 
 /// Reads the resolved form of a scenario: nothing is merged into it, looked for or renamed. `file` names it in messages.
@@ -361,10 +375,15 @@ fn tables(text: &str, file: &str) -> Result<Value, SpecError> {
         return serde_json::from_str(text).or_else(|e| err(file, e));
     }
     match text.parse::<toml::Table>() {
-        Ok(t) => match infinite("", &toml::Value::Table(t.clone())) {
-            Some(what) => err(file, format!("{what} is not a finite number")),
-            None => serde_json::to_value(t).or_else(|e| err(file, e)),
-        },
+        Ok(t) => {
+            if let Some(what) = infinite("", &toml::Value::Table(t.clone())) {
+                return err(file, format!("{what} is not a finite number"));
+            }
+            if let Some(why) = DeTable::parse(text).ok().and_then(|t| mask("", t.get_ref())) {
+                return err(file, why);
+            }
+            serde_json::to_value(t).or_else(|e| err(file, e))
+        }
         Err(e) => {
             let line = e.span().map_or(0, |s| text[..s.start].matches('\n').count() + 1);
             err(file, format!("line {line} is not TOML: {}", e.message().trim().replace('\n', ", ").replace('`', "\"")))
@@ -379,6 +398,30 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
         toml::Value::Float(f) if !f.is_finite() => Some(format!("{path} = {f}")),
         toml::Value::Table(t) => t.iter().find_map(|(k, v)| infinite(&format!("{path}{dot}{k}"), v)),
         toml::Value::Array(a) => a.iter().enumerate().find_map(|(i, v)| infinite(&format!("{path}[{i}]"), v)),
+        _ => None,
+    }
+}
+
+/// Clause about the first number of ways that is written as a bit mask, in a base other than ten.
+fn mask(path: &str, table: &DeTable) -> Option<String> {
+    let dot = if path.is_empty() { "" } else { "." };
+    table.iter().find_map(|(key, value)| mask_in(&format!("{path}{dot}{}", key.get_ref()), value.get_ref()))
+}
+
+/// The clause of [`mask`] about the value at `path`.
+fn mask_in(path: &str, value: &DeValue) -> Option<String> {
+    let of_ways = path.ends_with(".llc_ways") || path.ends_with("placement.ways");
+    match value {
+        DeValue::Integer(n) if of_ways && n.radix() != 10 => {
+            let bits = u32::from_str_radix(n.as_str(), n.radix()).ok().and_then(Ways::of_mask);
+            let range = bits.unwrap_or(Ways { first: 0, count: 4 }).range();
+            let such = if bits.is_some() { "" } else { "such as " };
+            Some(format!("{path} = {n} is a bit mask, which would read as a number of ways; write its ways as a range, {such}\"{range}\""))
+        }
+        DeValue::Table(table) => mask(path, table),
+        DeValue::Array(list) => {
+            list.iter().enumerate().find_map(|(i, v)| mask_in(&format!("{path}[{i}]"), v.get_ref()))
+        }
         _ => None,
     }
 }

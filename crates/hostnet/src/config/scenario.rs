@@ -13,7 +13,7 @@ use crate::device::iio::IioSpec;
 use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
-use crate::kernel::units::{OfferedRate, Size, Span};
+use crate::kernel::units::{share, OfferedRate, Size, Span};
 use crate::kernel::{Int, NodeId, PortId, TenantId};
 use crate::memory::dram::DramSpec;
 use crate::memory::nodes::NodesSpec;
@@ -154,18 +154,20 @@ pub struct RunSpec {
     #[serde(default = "slo")]
     pub slo_multiple: f64,
     /// Objective of `load = "peak_loss"`: maximum share of the offered packets that may be lost. Packets by which
-    /// queues grow count as lost. The default is 0.01.
-    #[serde(default = "loss")]
+    /// queues grow count as lost. A number, or a percentage such as "1 %". The default is 0.01.
+    #[serde(default = "loss", deserialize_with = "share::read")]
+    #[schemars(schema_with = "share::schema")]
     pub loss: f64,
     /// Grid of the rates that a search tries, which are multiples of this. When absent, `search_tolerance` alone
     /// determines the resolution.
     #[serde(default)]
     pub step: Option<OfferedRate>,
-    /// Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
+    /// Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02 or "2 %". The
     /// measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also precise
     /// enough when the half-width is at most this number itself. Warm-ups and steps of a search then end as soon as they may,
     /// too. Windows of fewer than 1,024 `requests` are measured whole. When absent, the measurement lasts for `requests` or `time`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "share::read_optional")]
+    #[schemars(schema_with = "share::schema_optional")]
     pub precision: Option<f64>,
     /// Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several runs.
     #[serde(default)]
@@ -191,8 +193,9 @@ pub struct RunSpec {
     /// lines. When absent, the table has only a few samples.
     #[serde(default)]
     pub timeline: Option<Span>,
-    /// Relative width of the bracket at which a search stops. The default is 0.006.
-    #[serde(default = "tolerance")]
+    /// Relative width of the bracket at which a search stops, such as 0.01 or "1 %". The default is 0.006.
+    #[serde(default = "tolerance", deserialize_with = "share::read")]
+    #[schemars(schema_with = "share::schema")]
     pub search_tolerance: f64,
 }
 fn slo() -> f64 {

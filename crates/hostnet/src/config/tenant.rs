@@ -499,12 +499,13 @@ pub(super) struct WrittenTenant {
     /// Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
     /// beyond a node's number of cores are second hardware threads.
     cores: u32,
-    /// Node of the tenant's cores, in whose memory its data lies. The default is 0.
+    /// Node of the tenant's cores, in whose memory its data lies. Nodes have cores and private caches of one kind, so that a
+    /// probe of its own core's L1 or L2 finds the same on each of them. The default is 0.
     #[serde(default)]
     node: u8,
     /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top way
-    /// down, whereas the number of `placement.ways` counts from way 0 up; a string such as "0-3" names a range. When
-    /// absent, all ways.
+    /// down, whereas the number of `placement.ways` counts from way 0 up; a string such as "0-3" names a range. A bit
+    /// mask is written as the range of its bits: 0xf is "0-3". When absent, all ways.
     #[serde(default)]
     llc_ways: Option<WaysSpec>,
     /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.

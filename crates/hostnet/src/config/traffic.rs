@@ -91,7 +91,7 @@ pub struct PcapSpec {
     #[serde(default)]
     pub port: Option<u16>,
     /// Whether the packets before the damage of a truncated or corrupt file are replayed. When false (the default),
-    /// such a file is refused.
+    /// such a file is refused. Without damage, both replay the whole file.
     #[serde(default)]
     pub lenient: bool,
 }

@@ -106,6 +106,33 @@ fn one() -> u32 {
     1
 }
 
+/// Widths of links, in lanes (PCI Express Base Specification 5.0, section 1.2).
+const WIDTHS: [u32; 7] = [1, 2, 4, 8, 12, 16, 32];
+/// Lanes of the widest port of a device.
+const WIDEST: u32 = 16;
+
+/// Checks that a link can have `lanes` lanes, up to `most`.
+///
+/// # Errors
+/// Returns one clause that names key, value and the nearest valid choice.
+pub fn check_lanes(lanes: u32, most: u32) -> Result<(), String> {
+    let widths: Vec<u32> = WIDTHS.into_iter().filter(|w| *w <= most).collect();
+    if widths.contains(&lanes) {
+        return Ok(());
+    }
+    let near = widths.iter().min_by_key(|w| w.abs_diff(lanes)).map_or(String::new(), |w| format!("; {w} is nearest"));
+    let all = widths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    Err(format!("lanes = {lanes} is no width of a PCIe link{near} (valid: {all})"))
+}
+
+/// Checks the number of lanes of a device's port.
+///
+/// # Errors
+/// Returns one clause that names key, value and the nearest valid choice.
+pub(super) fn check_port(lanes: u32) -> Result<(), String> {
+    check_lanes(lanes, WIDEST)
+}
+
 /// Lanes of the narrowest port that the lanes of a controller are divided into.
 const QUARTER: u32 = 4;
 

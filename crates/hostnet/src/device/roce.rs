@@ -7,6 +7,7 @@
 use super::endpoint::{
     check_buffer, check_counts, check_link, defaults, Device, DeviceBuildContext, DmaDirection, Offer, Piece,
 };
+use super::pcie::check_port;
 use super::DevicePosts;
 use crate::flow::{CreditWait, Credits, Link};
 use crate::kernel::units::{Bandwidth, Size, Span};
@@ -29,7 +30,7 @@ pub struct RoceSpec {
     /// Node that the NIC is attached to, in whose memory its buffers lie. The default is 0.
     #[serde(default)]
     pub node: u8,
-    /// PCIe lanes of the NIC's port. The default is 16.
+    /// PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
     /// Rate of the Ethernet link. The default is 100 Gbps.
@@ -126,7 +127,8 @@ impl RoceSpec {
     /// # Errors
     /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
-        check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
+        check_port(self.lanes)?;
+        check_counts(&[("tags", self.tags, 1024)])?;
         check_link(self.link, self.propagation)?;
         check_buffer(self.receive_buffer)?;
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {

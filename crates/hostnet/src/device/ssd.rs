@@ -2,6 +2,7 @@
 //! medium is modelled as a latency per command and a rate.
 
 use super::endpoint::{check_counts, defaults, Device, DeviceBuildContext, DmaDirection, Offer, Piece};
+use super::pcie::check_port;
 use super::DevicePosts;
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::with_defaults;
@@ -25,7 +26,7 @@ pub struct SsdSpec {
     /// Node that the SSDs are attached to, in whose memory their buffers lie, and that has their cores. The default is 0.
     #[serde(default)]
     pub node: u8,
-    /// PCIe lanes of each SSD's port. The default is 4.
+    /// PCIe lanes of each SSD's port: 1, 2, 4, 8, 12 or 16. The default is 4.
     #[serde(default = "four")]
     pub lanes: u32,
     /// Number of commands that each SSD has outstanding at all times.
@@ -101,9 +102,9 @@ impl SsdSpec {
     /// # Errors
     /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
+        check_port(self.lanes)?;
         check_counts(&[
             ("count", self.count, 16),
-            ("lanes", self.lanes, 16),
             ("queue_depth", self.queue_depth, DEPTH),
             ("tags", self.tags, 1024),
         ])?;

@@ -6,7 +6,7 @@ use super::measure::Window;
 use super::network;
 use super::queue_pairs::lay_out_buffers;
 use super::role_layout::ROLE_LAYOUTS;
-use super::traffic_source::TrafficSource;
+use super::traffic_source::{BurstStarts, TrafficSource};
 use super::{CoreSlot, Host, IdleState, Meters, Owners, RunState};
 use crate::config::check;
 use crate::config::Scenario;
@@ -176,5 +176,6 @@ fn source(layout: &HostLayout, tenant: TenantId, order: u64) -> TrafficSource {
         generator: client::generator(s, tenant, order),
         offered: 0,
         dropped: 0,
+        bursts: BurstStarts::default(),
     }
 }

@@ -125,6 +125,7 @@ impl Host {
         if !(closed || open) || self.run.stopped {
             return;
         }
+        self.begin_burst(tenant);
         if self.owners.linked == Some(tenant) {
             self.plan(tenant, owner);
         } else if wire {

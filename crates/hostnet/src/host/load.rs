@@ -7,6 +7,7 @@ use super::decision::{self, MOST_BACKLOG, MOST_BACKLOG_NODROP, MOST_LOST};
 use super::life::Following;
 use super::measure::{statics, Outcome};
 use super::steadiness;
+use super::traffic_source::TrafficSource;
 use super::two_hosts::hosts;
 use super::watch::{Phase, Watch};
 use super::Host;
@@ -612,6 +613,11 @@ impl Run<'_, '_> {
         if w.part == w.parts {
             return Some(self.passes(&self.world.members[0].reading().values));
         }
+        let in_bursts = |s: &TrafficSource| s.arrivals.as_ref().is_some_and(|a| a.period().is_some());
+        if self.world.members[0].sources().any(|(_, s)| in_bursts(s)) {
+            // Queues rise and fall with each burst, and batches end at any place in one.
+            return None;
+        }
         let looks = w.parts / PARTS - 1;
         decision::decided(&self.spec.run, &w.batches, looks.to_f64())
     }
@@ -745,7 +751,7 @@ impl Run<'_, '_> {
     /// lost, however deep the queues are.
     fn passes(&self, values: &Values) -> bool {
         let get = |m| values.get(m).unwrap_or(f64::INFINITY);
-        let growth = get(metric::OFFERED_MRPS) * (1.0 - get(metric::DROP_RATE)) - get(metric::THROUGHPUT_MRPS);
+        let growth = get(metric::OFFERED_MRPS) * (get(metric::LOSS_RATE) - get(metric::DROP_RATE));
         let sustained = |most: f64| growth <= most * get(metric::THROUGHPUT_MRPS);
         match self.spec.run.load {
             Load::PeakNodrop => get(metric::DROPS) == 0.0 && sustained(MOST_BACKLOG_NODROP),

@@ -4,8 +4,7 @@ use super::client::RTT_PERCENTILES;
 use super::life::PacketTrace;
 use super::steadiness::Trend;
 use super::tenant::TenantState;
-use super::Host;
-use crate::config::scenario::TenantSpec;
+use super::{CoreSlot, Host};
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
@@ -299,9 +298,9 @@ impl Host {
         Some(DuePackets { due: now.due - then.due, unsent: now.unsent.saturating_sub(then.unsent) })
     }
 
-    /// Number of the window's `offered` requests that were lost or are still in queues.
+    /// Number of the window's `offered` requests that were lost, or by which queues grew.
     fn unserved(&self, offered: u64) -> u64 {
-        offered.saturating_sub(self.completed())
+        offered.saturating_add_signed(-self.all_grown_beside_bursts()).saturating_sub(self.completed())
     }
 
     /// Result of the window that ends now.
@@ -515,13 +514,16 @@ impl Host {
 }
 
 impl Host {
-    /// Share of the window in which cores with descriptor rings neither slept nor polled without success.
+    /// Share of the window in which the tenants' cores with descriptor rings neither slept nor polled without success.
     pub(super) fn polling_share(&self) -> f64 {
         let now = self.machine.now;
         let span = (now - self.meters.window.start).0.max(1).to_f64();
-        let ringed = |t: TenantId| self.spec.tenants.get(t.index()).is_some_and(TenantSpec::has_rings);
-        let idle =
-            self.cores.iter().filter(|c| ringed(c.tenant)).filter_map(|c| c.thread.idle(self.meters.window.start, now));
+        let of_tenant = |c: &&CoreSlot| {
+            let tenant = self.spec.tenants.get(c.tenant.index());
+            tenant.is_some_and(|t| t.has_rings() && u32::from(c.local) < t.cores)
+        };
+        let own = self.cores.iter().filter(of_tenant);
+        let idle = own.filter_map(|c| c.thread.idle(self.meters.window.start, now));
         let cores: u32 = self.spec.tenants.iter().filter(|t| t.has_rings()).map(|t| t.cores).sum();
         let cores = cores.max(1);
         1.0 - idle.map(|t| u128::from(t.0)).sum::<u128>().to_f64() / span / f64::from(cores)

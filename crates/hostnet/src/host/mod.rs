@@ -195,6 +195,7 @@ impl Host {
                     && !self.on_wire_arrival(t)
                     && self.tenants[t].source.as_ref().is_some_and(|s| s.arrivals.is_some())
                 {
+                    self.begin_burst(t);
                     self.inject(t, PacketOwner::Any);
                     self.next_arrival(t);
                 }

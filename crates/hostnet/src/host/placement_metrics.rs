@@ -8,7 +8,7 @@ use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
 use crate::meter::table::table;
 use crate::meter::{metric, Values};
-use crate::stack::Software;
+use crate::stack::{Software, Thread};
 use serde_json::{json, Value};
 
 /// Agents that write and read lines by themselves.
@@ -87,7 +87,12 @@ impl Host {
             ("hints_fetched", "lines"),
             ("cpi", "cycles"),
             ("busy", "fraction"),
+            ("side", ""),
         ];
+        let side = |i: ThreadId| match &self.cores[i].thread {
+            Thread::CcNic(t) if !t.is_host() => "nic",
+            _ => "host",
+        };
         let (now, since) = (self.machine.now, self.meters.window.start);
         let us = (now - since).0.max(1).to_f64() / 1e6;
         let busy = |i: ThreadId| Some(1.0 - self.cores[i].thread.idle(since, now)?.0.to_f64() / 1e6 / us);
@@ -108,6 +113,7 @@ impl Host {
                 json!(h.fetched),
                 json!(self.cpi(std::iter::once(cpu))),
                 json!(busy(i)),
+                json!(side(i)),
             ]
         };
         table(&columns, self.cores.ids().map(row).collect())

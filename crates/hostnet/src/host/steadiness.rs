@@ -92,7 +92,8 @@ impl Host {
     /// Packets by which queues grew in the window, in which `offered` packets came; None where they are steady.
     fn queues_grew(&self, offered: u64) -> Option<f64> {
         let inside = self.packets_inside();
-        let more = inside.saturating_sub(self.meters.window.trend.inside).to_f64();
+        let of_whole_bursts = inside.saturating_add_signed(-self.all_grown_beside_bursts());
+        let more = of_whole_bursts.saturating_sub(self.meters.window.trend.inside).to_f64();
         (more > GROWTH * offered.to_f64() && more > DEVIATIONS * inside.to_f64().sqrt()).then_some(more)
     }
 
@@ -102,9 +103,7 @@ impl Host {
         let grew = |t: TenantId| {
             let state = &self.tenants[t];
             let source = state.source.as_ref().filter(|_| !state.counts_segments())?;
-            let left =
-                source.offered.saturating_sub(source.dropped + self.socket_losses(t) + state.tally.completed).to_f64();
-            let offered = source.offered.to_f64();
+            let (left, offered) = ((self.grown(t) - self.grown_beside_bursts(t)).to_f64(), source.offered.to_f64());
             (left > GROWTH * offered && left > least).then_some((t, left, offered))
         };
         (self.sources().count() > 1).then(|| self.spec.tenant_ids().find_map(grew))?

@@ -1,6 +1,6 @@
 //! State of a tenant beside its cores: application, traffic, and what its threads share.
 
-use super::traffic_source::TrafficSource;
+use super::traffic_source::{BurstStarts, TrafficSource};
 use super::Host;
 use crate::app::App;
 use crate::kernel::{Int, TenantId, Time};
@@ -44,7 +44,7 @@ impl TenantState {
         self.tally = self.tally.for_new_window();
         if let Some(s) = &mut self.source {
             s.generator.restart(now);
-            (s.offered, s.dropped) = (0, 0);
+            (s.offered, s.dropped, s.bursts) = (0, 0, BurstStarts::default());
         }
     }
 }

@@ -45,6 +45,7 @@ impl Host {
             let lost = served.map(|s| s.dropped + self.socket_losses(t));
             let network = state.roles.get::<Network>().map(|n| n.delivered_in_window(&self.cores));
             let bytes = served.map(|_| y.wire_bytes).or(network);
+            let unserved = |n: u64| n.saturating_add_signed(-self.grown_beside_bursts(t)).saturating_sub(y.completed);
             let rate = |n: Option<u64>| n.map(|n| n.to_f64() / offered.unwrap_or(0).max(1).to_f64());
             // Latencies of the tenant's requests in picoseconds where a role measures them, and in nanoseconds otherwise.
             let of_role = state.roles.iter().find_map(Role::latency);
@@ -75,7 +76,7 @@ impl Host {
                 json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),
                 json!(requests.map(|n| n.to_f64() / us)),
                 json!(rate(lost)),
-                json!(rate(offered.filter(|_| !state.counts_segments()).map(|n| n.saturating_sub(y.completed)))),
+                json!(rate(offered.filter(|_| !state.counts_segments()).map(unserved))),
                 json!(mean),
                 json!(latency(tenant_column::LAT_P50_US, 0.5)),
                 json!(latency(tenant_column::LAT_P90_US, 0.9)),

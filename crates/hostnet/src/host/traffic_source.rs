@@ -48,6 +48,29 @@ pub(super) struct TrafficSource {
     /// Packets that have come to the NIC in the window; `dropped` are those of them that the NIC has dropped.
     pub(super) offered: u64,
     pub(super) dropped: u64,
+    pub(super) bursts: BurstStarts,
+}
+
+/// Packets by which a tenant's queues had grown in the window when bursts began.
+#[derive(Clone, Copy, Default)]
+pub(super) struct BurstStarts {
+    first: Option<i64>,
+    latest: Option<i64>,
+}
+
+impl BurstStarts {
+    fn add(&mut self, grown: i64) {
+        match self.first {
+            None => self.first = Some(grown),
+            Some(_) => self.latest = Some(grown),
+        }
+    }
+
+    /// The part of `grown`, the growth in the whole window, that lies before the first whole burst and after the last one;
+    /// 0 in a window without a whole burst.
+    fn outside(&self, grown: i64) -> i64 {
+        self.first.zip(self.latest).map_or(0, |(first, latest)| first + grown - latest)
+    }
 }
 
 impl TrafficSource {
@@ -88,6 +111,7 @@ impl Host {
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
         s.base = now;
+        s.bursts = BurstStarts::default();
         state.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| BurstTimes::new(now, p));
         s.depth = depth;
         if depth > 0 {
@@ -116,6 +140,35 @@ impl Host {
         let wired = s.generator.has_wire();
         let e = if wired { TrafficEvent::Offer(tenant) } else { TrafficEvent::Arrival(tenant) };
         self.machine.cal.post(s.base.saturating_add(due).min(Time::END), e);
+    }
+
+    /// Records how far the queues of `tenant` have grown if the packet that is due now begins a burst.
+    #[inline]
+    pub(super) fn begin_burst(&mut self, tenant: TenantId) {
+        let begins = |s: &TrafficSource| s.arrivals.as_ref().is_some_and(Arrivals::begins_burst);
+        if self.tenants[tenant].source.as_ref().is_some_and(begins) {
+            let grown = self.grown(tenant);
+            self.tenants[tenant].source.iter_mut().for_each(|s| s.bursts.add(grown));
+        }
+    }
+
+    /// Packets by which the queues of `tenant` have grown in the window.
+    pub(super) fn grown(&self, tenant: TenantId) -> i64 {
+        let state = &self.tenants[tenant];
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let (offered, dropped) = state.source.as_ref().map_or((0, 0), |s| (s.offered, s.dropped));
+        count(offered) - count(dropped + self.socket_losses(tenant)) - count(state.tally.completed)
+    }
+
+    /// Packets by which the queues of `tenant` have grown in the window beside its whole bursts: most of a burst that is under
+    /// way is in the queues, and leaves them before the next burst. Queues are compared where bursts begin.
+    pub(super) fn grown_beside_bursts(&self, tenant: TenantId) -> i64 {
+        self.tenants[tenant].source.as_ref().map_or(0, |s| s.bursts.outside(self.grown(tenant)))
+    }
+
+    /// Packets by which the queues of all tenants have grown in the window beside whole bursts.
+    pub(super) fn all_grown_beside_bursts(&self) -> i64 {
+        self.sources().map(|(t, _)| self.grown_beside_bursts(t)).sum()
     }
 
     /// Lets packets arrive for `core` until the number of waiting packets that its tenant's source maintains is there.

@@ -79,6 +79,71 @@ macro_rules! quantity {
     };
 }
 
+/// Shares as scenarios give them: a number, or a percentage such as "2 %".
+pub mod share {
+    use schemars::{json_schema, Schema, SchemaGenerator};
+    use serde::{de, Deserializer};
+    use std::fmt;
+
+    struct Share;
+
+    impl<'de> de::Visitor<'de> for Share {
+        type Value = Option<f64>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number such as 0.02, or a percentage such as \"2 %\"")
+        }
+        fn visit_f64<E: de::Error>(self, x: f64) -> Result<Option<f64>, E> {
+            Ok(Some(x))
+        }
+        fn visit_u64<E: de::Error>(self, n: u64) -> Result<Option<f64>, E> {
+            Ok(Some(super::Int::to_f64(n)))
+        }
+        fn visit_i64<E: de::Error>(self, n: i64) -> Result<Option<f64>, E> {
+            Ok(Some(super::Int::to_f64(n)))
+        }
+        fn visit_str<E: de::Error>(self, s: &str) -> Result<Option<f64>, E> {
+            let number = s.trim().strip_suffix('%').and_then(|n| n.trim_end().parse::<f64>().ok());
+            match number.filter(|n| n.is_finite()) {
+                Some(n) => Ok(Some(n / 100.0)),
+                None => Err(E::invalid_value(de::Unexpected::Str(s), &self)),
+            }
+        }
+        fn visit_unit<E: de::Error>(self) -> Result<Option<f64>, E> {
+            Ok(None)
+        }
+        fn visit_none<E: de::Error>(self) -> Result<Option<f64>, E> {
+            Ok(None)
+        }
+    }
+
+    /// Reads a share.
+    ///
+    /// # Errors
+    /// Fails with one clause that says what was expected.
+    pub fn read<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+        let given = read_optional(d)?;
+        given.ok_or_else(|| de::Error::invalid_type(de::Unexpected::Unit, &Share))
+    }
+
+    /// Reads a share that may be absent.
+    ///
+    /// # Errors
+    /// Fails with one clause that says what was expected.
+    pub fn read_optional<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
+        d.deserialize_any(Share)
+    }
+
+    /// Schema of a share.
+    pub fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string"] })
+    }
+
+    /// Schema of a share that may be absent.
+    pub fn schema_optional(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string", "null"] })
+    }
+}
+
 // The first unit of each list is the base unit. Parsing is case-sensitive: b is a bit and B is a byte. Prefixes of rates are
 // taken in both cases, since nobody means a thousandth of a bit.
 quantity!(

@@ -265,7 +265,7 @@ metrics! {
     PFC_PAUSES ["frames", Nic, Port] "Pause frames by which a RoCE NIC stopped its peer" total();
     NIC_BUFFER_PEAK_KIB ["KiB", Nic, Port] "Largest fill of a NIC's receive buffer" single()
         run(Tcp, 4);
-    CPU_UTILISATION ["fraction", Speed, Host] "Share of time that cores with descriptor rings neither slept nor polled in vain, mean over cores";
+    CPU_UTILISATION ["fraction", Speed, Host] "Share of time that cores of tenants with descriptor rings neither slept nor polled in vain, mean over cores";
     CLIENT_UTILISATION ["fraction", Speed, Host] "Share of time that cores of a software load generator on its own host neither slept nor polled in vain, mean over cores";
     CLIENT_DROPS ["packets", Nic, Host] "Replies that the load generator's host lost in the measured window" total();
     CLIENT_LATE ["packets", Nic, Host] "Requests that were due at the load generator's host at the end of the window and had not been started" single();

@@ -2,6 +2,7 @@
 //! link can then carry. After Neugebauer et al., "Understanding PCIe performance for end host networking" (SIGCOMM'18),
 //! whose numbers are in `validation/pcie`.
 
+use crate::device::pcie::check_lanes;
 use serde::{Deserialize, Serialize};
 
 /// PCIe generation with 8b/10b or 128b/130b symbols; flit mode (6.0 and later) has other overheads and is not covered.
@@ -108,12 +109,10 @@ fn pieces(bytes: u32, of: u32) -> f64 {
 impl LinkSpec {
     /// Checks the configuration; the error says in one sentence which value is invalid.
     pub fn check(&self) -> Result<(), String> {
-        for (key, value, low, high) in [
-            ("lanes", self.lanes, 1, 32),
-            ("mps", self.mps, 128, 4096),
-            ("mrrs", self.mrrs, 128, 4096),
-            ("rcb", self.rcb, 64, 128),
-        ] {
+        check_lanes(self.lanes, 32)?;
+        for (key, value, low, high) in
+            [("mps", self.mps, 128, 4096), ("mrrs", self.mrrs, 128, 4096), ("rcb", self.rcb, 64, 128)]
+        {
             if !value.is_power_of_two() || !(low..=high).contains(&value) {
                 return Err(format!("{key} = {value} is not a power of two from {low} to {high}"));
             }

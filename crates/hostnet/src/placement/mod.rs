@@ -63,6 +63,17 @@ impl Ways {
         }
     }
 
+    /// The ways whose bits `mask` has; None where they are no range.
+    pub fn of_mask(mask: u32) -> Option<Ways> {
+        let ways = Ways { first: mask.trailing_zeros(), count: mask.count_ones() };
+        (mask != 0 && ways.mask() == mask).then_some(ways)
+    }
+
+    /// The ways as a range, such as `0-3`.
+    pub fn range(self) -> String {
+        format!("{}-{}", self.first, (self.first + self.count).saturating_sub(1))
+    }
+
     /// Bit mask of the ways.
     #[inline]
     pub fn mask(self) -> u32 {
@@ -86,9 +97,7 @@ impl Serialize for Ways {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match *self {
             Ways { first: 0, count } => WaysText::Count(count).serialize(s),
-            Ways { first, count } => {
-                WaysText::Range(format!("{first}-{}", (first + count).saturating_sub(1))).serialize(s)
-            }
+            ways => WaysText::Range(ways.range()).serialize(s),
         }
     }
 }
@@ -101,7 +110,8 @@ pub struct PlacementSpec {
     pub policy: PlacementPolicy,
     /// LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     /// `tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every
-    /// way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where
+    /// way of the platform's LLC. A bit mask is written as the range of its bits: 0x600 is "9-10". 2, which are ways 0 and 1,
+    /// when absent. Where
     /// `caches.llc.quirks.device_ways = "highest"`, ways count from the other end.
     #[serde(default = "ddio::default_ways")]
     #[schemars(with = "WaysText")]

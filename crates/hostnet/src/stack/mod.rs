@@ -17,6 +17,7 @@
 
 mod branch_predictor;
 pub mod demand;
+mod idle_time;
 mod itr;
 pub mod mempool;
 pub mod napi;

@@ -7,6 +7,7 @@
 //!   NAPI's ring <-- socket buffer <-- sendmsg <-- application <-- recvmsg: copied to its buffer
 //! ```
 
+use super::idle_time::IdleTime;
 use super::napi::{BufferMemory, Frame, KernelCosts, Napi, SKB};
 use super::pmd::{answered, nic_on, retire, retire_functional, DriverEffect};
 use super::{Ctx, Notice, Software, Step, Wakes};
@@ -95,8 +96,7 @@ pub struct UdpSocket {
     since: Time,
     /// Time of polls that has not been charged to any request.
     polls: Time,
-    idle_since: Option<Time>,
-    idle: Time,
+    idle: IdleTime,
     /// Whether packets arrive in functional mode, without timing.
     at_once: bool,
 }
@@ -122,8 +122,7 @@ impl UdpSocket {
             phase: SocketPhase::Idle,
             since: Time::ZERO,
             polls: Time::ZERO,
-            idle_since: Some(Time::ZERO),
-            idle: Time::ZERO,
+            idle: IdleTime::from_start(),
             at_once: false,
         }
     }
@@ -229,9 +228,7 @@ impl UdpSocket {
 
     /// Ends the step.
     fn end(&mut self, c: &mut Ctx) {
-        if let Some(since) = self.idle_since.take() {
-            self.idle += c.step.now.saturating_sub(since);
-        }
+        self.idle.end(c.step.now);
         let spent = c.step.now - self.since;
         match std::mem::take(&mut self.phase) {
             SocketPhase::Idle => {}
@@ -267,7 +264,7 @@ impl Software for UdpSocket {
         let ready = !self.socket.is_empty() && self.napi.has_room();
         let due = c.roles.get::<SoftwareClient>().is_some_and(|l| l.is_due(c.step.local)) && self.napi.has_room();
         if c.step.stopped || !(asked || ready || due) {
-            self.idle_since = Some(c.step.now);
+            self.idle.begin(c.step.now);
             return self.napi.interrupt_due(c).filter(|_| !c.step.stopped).map_or(Step::Idle, Step::Until);
         }
         self.since = c.step.now;
@@ -303,13 +300,12 @@ impl Software for UdpSocket {
 
     fn restart_meters(&mut self, now: Time) {
         self.drops.restart();
-        self.idle = Time::ZERO;
+        self.idle.restart(now);
         self.polls = Time::ZERO;
         self.since = self.since.max(now);
-        self.idle_since = self.idle_since.map(|s| s.max(now));
     }
 
     fn idle(&self, _since: Time, now: Time) -> Option<Time> {
-        Some(self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s)))
+        Some(self.idle.total(now))
     }
 }

@@ -106,6 +106,12 @@ impl Arrivals {
         }
     }
 
+    /// Whether the arrival whose time `next` returned last begins a burst.
+    #[inline]
+    pub fn begins_burst(&self) -> bool {
+        matches!(self, Arrivals::Bursts(b) if b.n == 1)
+    }
+
     /// Time of the next arrival.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "it never ends, so it is not an Iterator")]

@@ -3,7 +3,7 @@
 use super::rings::MOST_IN_FLIGHT;
 use super::spec::EthernetSpec;
 use crate::device::endpoint::{check_counts, check_link};
-use crate::device::pcie::{Generation, PcieSpec};
+use crate::device::pcie::{check_port, Generation, PcieSpec};
 use crate::kernel::units::{Bandwidth, Span};
 use crate::kernel::{Int, Real};
 use schemars::JsonSchema;
@@ -31,7 +31,8 @@ impl FittedPackets {
     /// # Errors
     /// Returns one clause that names key and value.
     pub(super) fn check(&self) -> Result<(), String> {
-        check_counts(&[("receive_packets", self.receive_packets, MOST_IN_FLIGHT), ("lanes", self.lanes, 16)])?;
+        check_counts(&[("receive_packets", self.receive_packets, MOST_IN_FLIGHT)])?;
+        check_port(self.lanes)?;
         check_link(self.link, Span(0))
     }
 

@@ -2,6 +2,7 @@
 
 use super::rings::RingsSpec;
 use crate::device::endpoint::{check_buffer, check_counts, check_link, defaults};
+use crate::device::pcie::check_port;
 use crate::device::response::HostResponse;
 use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, Size, Span};
@@ -43,7 +44,7 @@ pub struct EthernetSpec {
     /// Node that the NIC is attached to, in whose memory its buffers lie. The default is 0.
     #[serde(default)]
     pub node: u8,
-    /// PCIe lanes of the NIC's port. The default is 16.
+    /// PCIe lanes of the NIC's port: 1, 2, 4, 8, 12 or 16. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
     /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
@@ -153,7 +154,8 @@ impl EthernetSpec {
     /// # Errors
     /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
-        check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
+        check_port(self.lanes)?;
+        check_counts(&[("tags", self.tags, 1024)])?;
         check_link(self.link, self.propagation)?;
         check_buffer(self.receive_buffer)?;
         let least = u64::from(self.headers) + 1;

@@ -65,6 +65,7 @@ impl ForwardNic {
         }
         self.receive(c);
         let idle = !found && self.is_idle(c);
+        self.nic.stuck = !found && c.program.ops.is_empty();
         if self.nic.common.spec.wake == Wake::Event {
             if idle {
                 let on = Awaited::Line(self.nic.polled_line());

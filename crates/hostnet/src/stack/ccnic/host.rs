@@ -66,6 +66,8 @@ pub struct CcnicHost {
     owes_poll: bool,
     /// Whether the last poll was for further packets of a burst.
     gathers: bool,
+    /// Whether the last step waited for buffers or for room in the ring.
+    pub(super) stuck: bool,
     /// Buffers of the burst that is being received.
     pub(super) received: Vec<u32>,
     /// Sent buffers whose transmission has not completed, with their unit's index, where only the host manages buffers.
@@ -114,6 +116,7 @@ impl CcnicHost {
             taken: VecDeque::new(),
             owes_poll: false,
             gathers: false,
+            stuck: false,
             received: Vec::new(),
             awaiting_completion: VecDeque::new(),
             objects: VecDeque::new(),
@@ -208,7 +211,7 @@ impl CcnicHost {
     }
 
     /// Waits when no packet has arrived and none can be sent.
-    fn wait(&self, c: &mut Ctx) -> Step {
+    fn wait(&mut self, c: &mut Ctx) -> Step {
         if !c.program.ops.is_empty() {
             return Step::Run; // the thread has read the lines
         }
@@ -219,6 +222,7 @@ impl CcnicHost {
             None if self.under_way > 0 => Step::Wait { on, instructions },
             None => {
                 // There is no buffer, or no room in the ring; the other side will return some.
+                self.stuck = true;
                 c.program.compute(PAUSE);
                 Step::Run
             }

@@ -31,6 +31,7 @@ pub mod spec;
 
 use super::branch_predictor::{self, BranchPredictor};
 use super::demand::{Demand, DuePackets};
+use super::idle_time::IdleTime;
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
@@ -668,7 +669,14 @@ pub struct Setup<'a> {
 
 /// A thread of CC-NIC on either side.
 #[derive(Clone)]
-pub enum CcnicThread {
+pub struct CcnicThread {
+    part: Part,
+    idle: IdleTime,
+}
+
+/// Part of the interface that a thread plays.
+#[derive(Clone)]
+enum Part {
     /// A core of the host that generates packets and reads the packets that return.
     Host(host::CcnicHost),
     /// A core of the NIC.
@@ -683,16 +691,22 @@ pub enum CcnicThread {
     Bank(multi_queue::MultiQueueNic),
 }
 
+impl From<Part> for CcnicThread {
+    fn from(part: Part) -> CcnicThread {
+        CcnicThread { part, idle: IdleTime::from_start() }
+    }
+}
+
 impl CcnicThread {
     /// The host's thread of queue pair `queue`, which sends packets of `app` according to `demand`.
     pub fn host(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
         let common = CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing();
-        CcnicThread::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand))
+        Part::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand)).into()
     }
 
     /// The host's thread number `local` of `of` threads, which does `work` with the packets that it takes.
     pub fn server(s: Setup, work: ServerWork, local: usize, of: usize) -> CcnicThread {
-        CcnicThread::Server(server::CcnicServer::new(s, work, (local, of), true))
+        Part::Server(server::CcnicServer::new(s, work, (local, of), true)).into()
     }
 
     /// The queue pairs of thread number `local` of `of` threads, in overlay mode, for use by another stack.
@@ -705,22 +719,20 @@ impl CcnicThread {
     /// that the thread sends begins at line `data`, with [`SENT_LINES`] lines for each of the driver's buffers.
     pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> CcnicThread {
         let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, 0).foreseeing(), s.interface);
-        CcnicThread::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
+        Part::Overlay(Box::new(overlay::Overlay::new(nic, driver, data))).into()
     }
 
     /// The NIC's thread of queue pair `queue`, which returns packets of `app` to the host.
     pub fn nic(s: Setup, queue: usize, app: &LoopbackSpec) -> CcnicThread {
-        CcnicThread::Nic(nic::CcnicNic::new(
-            CcnicThreadState::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing(),
-            s.interface,
-        ))
+        let common = CcnicThreadState::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing();
+        Part::Nic(nic::CcnicNic::new(common, s.interface)).into()
     }
 
     /// The NIC's thread of several queue pairs, in loopback mode.
     pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> CcnicThread {
         let state = |q| CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing();
         let of = |q| PairNic::Loopback(Box::new(nic::CcnicNic::new(state(q), s.interface)));
-        CcnicThread::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect()))
+        Part::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect())).into()
     }
 
     /// The NIC's thread of the queue pairs `wires` in forward mode, with the packets that arrive for each from the wire.
@@ -731,30 +743,30 @@ impl CcnicThread {
         };
         let mut all: Vec<_> = wires.map(of).collect();
         if all.len() == 1 {
-            return CcnicThread::Wire(all.remove(0));
+            return Part::Wire(all.remove(0)).into();
         }
-        CcnicThread::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect()))
+        Part::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect())).into()
     }
 
     /// State of each of the thread's queue pairs.
     fn commons(&self) -> Vec<&CcnicThreadState> {
-        match self {
-            CcnicThread::Host(h) => vec![&h.common],
-            CcnicThread::Nic(n) => vec![&n.common],
-            CcnicThread::Server(s) => s.commons().collect(),
-            CcnicThread::Overlay(o) => vec![&o.nic.common],
-            CcnicThread::Wire(w) => vec![&w.nic.common],
-            CcnicThread::Bank(b) => b.commons().collect(),
+        match &self.part {
+            Part::Host(h) => vec![&h.common],
+            Part::Nic(n) => vec![&n.common],
+            Part::Server(s) => s.commons().collect(),
+            Part::Overlay(o) => vec![&o.nic.common],
+            Part::Wire(w) => vec![&w.nic.common],
+            Part::Bank(b) => b.commons().collect(),
         }
     }
 
     /// Packets that an arrival process has made the thread's queue pairs send or receive.
     fn packets_due(&self) -> Option<DuePackets> {
-        match self {
-            CcnicThread::Host(h) => h.due_packets(),
-            CcnicThread::Wire(w) => w.due_packets(),
-            CcnicThread::Bank(b) => b.due_packets(),
-            CcnicThread::Nic(_) | CcnicThread::Server(_) | CcnicThread::Overlay(_) => None,
+        match &self.part {
+            Part::Host(h) => h.due_packets(),
+            Part::Wire(w) => w.due_packets(),
+            Part::Bank(b) => b.due_packets(),
+            Part::Nic(_) | Part::Server(_) | Part::Overlay(_) => None,
         }
     }
 
@@ -774,20 +786,20 @@ impl CcnicThread {
 
     /// Whether the thread runs on the host's side.
     pub fn is_host(&self) -> bool {
-        matches!(self, CcnicThread::Host(_) | CcnicThread::Server(_))
+        matches!(self.part, Part::Host(_) | Part::Server(_))
     }
 
     /// Number of buffers that the thread holds, in its stacks and in use.
     pub fn held(&self) -> usize {
         let stacked: usize = self.commons().iter().map(|c| c.side.stacked()).sum();
         stacked
-            + match self {
-                CcnicThread::Host(h) => h.held(),
-                CcnicThread::Nic(n) => n.held(),
-                CcnicThread::Server(s) => s.held(),
-                CcnicThread::Overlay(o) => o.nic.held(),
-                CcnicThread::Wire(w) => w.nic.held(),
-                CcnicThread::Bank(b) => b.held(),
+            + match &self.part {
+                Part::Host(h) => h.held(),
+                Part::Nic(n) => n.held(),
+                Part::Server(s) => s.held(),
+                Part::Overlay(o) => o.nic.held(),
+                Part::Wire(w) => w.nic.held(),
+                Part::Bank(b) => b.held(),
             }
     }
 }
@@ -798,35 +810,40 @@ impl Software for CcnicThread {
         if c.step.stopped {
             return Step::Idle;
         }
-        match self {
-            CcnicThread::Host(h) => h.step(c),
-            CcnicThread::Nic(n) => n.step(c),
-            CcnicThread::Server(s) => s.step(c),
-            CcnicThread::Overlay(o) => o.step(c),
-            CcnicThread::Wire(w) => w.step(c),
-            CcnicThread::Bank(b) => b.step(c),
+        let (step, stuck) = match &mut self.part {
+            Part::Host(h) => (h.step(c), std::mem::take(&mut h.stuck)),
+            Part::Nic(n) => (n.step(c), std::mem::take(&mut n.stuck)),
+            Part::Server(s) => (s.step(c), std::mem::take(&mut s.stuck)),
+            Part::Overlay(o) => (o.step(c), false),
+            Part::Wire(w) => (w.step(c), std::mem::take(&mut w.nic.stuck)),
+            Part::Bank(b) => (b.step(c), false),
+        };
+        match step {
+            Step::Run if !stuck => self.idle.end(c.step.now),
+            _ => self.idle.begin(c.step.now),
         }
+        step
     }
 
     fn skip_polls(&mut self, polls: u64) {
-        match self {
-            CcnicThread::Host(h) => h.common.skip_polls(polls),
-            CcnicThread::Nic(n) => n.common.skip_polls(polls),
-            CcnicThread::Server(s) => s.skip_polls(polls),
-            CcnicThread::Overlay(o) => o.skip_polls(polls),
-            CcnicThread::Wire(w) => w.nic.common.skip_polls(polls),
-            CcnicThread::Bank(b) => b.skip_polls(polls),
+        match &mut self.part {
+            Part::Host(h) => h.common.skip_polls(polls),
+            Part::Nic(n) => n.common.skip_polls(polls),
+            Part::Server(s) => s.skip_polls(polls),
+            Part::Overlay(o) => o.skip_polls(polls),
+            Part::Wire(w) => w.nic.common.skip_polls(polls),
+            Part::Bank(b) => b.skip_polls(polls),
         }
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        match self {
-            CcnicThread::Host(h) => h.retired(tag, c),
-            CcnicThread::Nic(n) => n.common.visible(c),
-            CcnicThread::Server(s) => s.retired(tag, c),
-            CcnicThread::Overlay(o) => o.retired(tag, c),
-            CcnicThread::Wire(w) => w.retired(tag, c),
-            CcnicThread::Bank(b) => b.retired(tag, c),
+        match &mut self.part {
+            Part::Host(h) => h.retired(tag, c),
+            Part::Nic(n) => n.common.visible(c),
+            Part::Server(s) => s.retired(tag, c),
+            Part::Overlay(o) => o.retired(tag, c),
+            Part::Wire(w) => w.retired(tag, c),
+            Part::Bank(b) => b.retired(tag, c),
         }
     }
 
@@ -834,14 +851,19 @@ impl Software for CcnicThread {
         self.packets_due()
     }
 
+    fn idle(&self, _since: Time, now: Time) -> Option<Time> {
+        Some(self.idle.total(now))
+    }
+
     fn restart_meters(&mut self, now: Time) {
-        match self {
-            CcnicThread::Host(h) => h.common.restart(),
-            CcnicThread::Nic(n) => n.common.restart(),
-            CcnicThread::Server(s) => s.commons_mut().for_each(CcnicThreadState::restart),
-            CcnicThread::Wire(w) => w.nic.common.restart(),
-            CcnicThread::Bank(b) => b.restart(),
-            CcnicThread::Overlay(o) => {
+        self.idle.restart(now);
+        match &mut self.part {
+            Part::Host(h) => h.common.restart(),
+            Part::Nic(n) => n.common.restart(),
+            Part::Server(s) => s.commons_mut().for_each(CcnicThreadState::restart),
+            Part::Wire(w) => w.nic.common.restart(),
+            Part::Bank(b) => b.restart(),
+            Part::Overlay(o) => {
                 o.nic.common.restart();
                 o.restart_meters(now);
             }

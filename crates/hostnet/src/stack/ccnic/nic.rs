@@ -33,6 +33,8 @@ pub struct CcnicNic {
     announced_by_register: Option<LineAddr>,
     /// Lines of unused queue pairs that the thread polls.
     idle: Vec<LineAddr>,
+    /// Whether the last step waited for buffers or for room in the ring.
+    pub(super) stuck: bool,
 }
 
 impl CcnicNic {
@@ -60,6 +62,7 @@ impl CcnicNic {
             read: None,
             announced_by_register: None,
             idle,
+            stuck: false,
         }
     }
 
@@ -104,6 +107,7 @@ impl CcnicNic {
             self.deliver(c);
             if self.has_work() {
                 // There is no buffer, or no room in the ring; the host will return some.
+                self.stuck = c.program.ops.is_empty();
                 c.program.compute(PAUSE);
             }
             return Step::Run; // the thread sees a ready unit when the core's time has reached this point

@@ -71,6 +71,8 @@ pub struct CcnicServer {
     at: usize,
     /// Number of successive queue pairs that had no work.
     idle: usize,
+    /// Whether the last step had answers and no room for them in the ring.
+    pub(super) stuck: bool,
     /// Start of the service of the present packets, and their number.
     since: Option<(Time, u32)>,
 }
@@ -92,7 +94,7 @@ impl CcnicServer {
             let (replies, blanks, consumed) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
             ServerPort { host, replies, blanks, consumed }
         };
-        CcnicServer { work, ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
+        CcnicServer { work, ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, stuck: false, since: None }
     }
 
     /// The thread's queue pairs, for use by another stack; `nic` is the port of the NIC that their packets go through.
@@ -132,6 +134,7 @@ impl CcnicServer {
             };
             self.since = (n > 0).then_some((c.step.now, n));
             let busy = port.host.end_receive(c) | port.reply(c) | (n > 0);
+            self.stuck = !busy;
             let busy = busy || !port.replies.is_empty() || !port.host.taken.is_empty();
             self.idle = if busy { 0 } else { self.idle + 1 };
             if self.idle > 0 && all == 1 && c.program.ops.is_empty() {

@@ -16,6 +16,7 @@
 
 use super::branch_predictor::{self, BranchPredictor};
 use super::demand::DuePackets;
+use super::idle_time::IdleTime;
 use super::mempool::{Mempool, PoolMemory};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, Origin, ServeOutcome};
@@ -167,10 +168,7 @@ pub struct PollMode {
     at_once: bool,
     /// Time at which the present poll began.
     polled: Time,
-    /// Start of the present idle time of empty polls.
-    idle_since: Option<Time>,
-    /// Idle time before the present idle time.
-    idle: Time,
+    idle: IdleTime,
     /// Start of the work on the present burst, and its number of packets.
     since: Option<(Time, u32)>,
 }
@@ -226,8 +224,7 @@ impl PollMode {
             consumed: VecDeque::with_capacity(64),
             at_once: false,
             polled: Time::ZERO,
-            idle_since: Some(Time::ZERO),
-            idle: Time::ZERO,
+            idle: IdleTime::from_start(),
             since: None,
         }
     }
@@ -496,9 +493,7 @@ impl PollMode {
 impl Software for PollMode {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
-        if let Some(since) = self.idle_since.take() {
-            self.idle += c.step.now.saturating_sub(since);
-        }
+        self.idle.end(c.step.now);
         if let Some((since, n)) = self.since.take() {
             c.tally.served(c.step.now - since);
             (1..n).for_each(|_| c.tally.served(Time::ZERO));
@@ -521,7 +516,7 @@ impl Software for PollMode {
             }
             DriverState::Inspect if self.has_nothing(c) && !due && self.backlog.is_empty() => {
                 self.state = DriverState::Poll;
-                self.idle_since = Some(self.polled);
+                self.idle.begin(self.polled);
                 let (on, instructions) = (Awaited::Line(self.awaited(c)), self.costs.poll_instructions);
                 match self.looped.as_ref().and_then(|l| l.next()) {
                     Some(until) => Step::WaitUntil { on, instructions, until },
@@ -635,14 +630,13 @@ impl Software for PollMode {
     }
 
     fn restart_meters(&mut self, now: Time) {
-        self.idle = Time::ZERO;
+        self.idle.restart(now);
         self.polled = self.polled.max(now);
-        self.idle_since = self.idle_since.map(|s| s.max(now));
         self.since = self.since.map(|(s, n)| (s.max(now), n));
     }
 
     fn idle(&self, _since: Time, now: Time) -> Option<Time> {
-        Some(self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s)))
+        Some(self.idle.total(now))
     }
 
     fn due_packets(&self) -> Option<DuePackets> {
