@@ -85,9 +85,9 @@ pub mod share {
     use serde::{de, Deserializer};
     use std::fmt;
 
-    struct Share;
+    struct ShareReader;
 
-    impl<'de> de::Visitor<'de> for Share {
+    impl<'de> de::Visitor<'de> for ShareReader {
         type Value = Option<f64>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a number such as 0.02, or a percentage such as \"2 %\"")
@@ -122,7 +122,7 @@ pub mod share {
     /// Fails with one clause that says what was expected.
     pub fn read<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
         let given = read_optional(d)?;
-        given.ok_or_else(|| de::Error::invalid_type(de::Unexpected::Unit, &Share))
+        given.ok_or_else(|| de::Error::invalid_type(de::Unexpected::Unit, &ShareReader))
     }
 
     /// Reads a share that may be absent.
@@ -130,7 +130,7 @@ pub mod share {
     /// # Errors
     /// Fails with one clause that says what was expected.
     pub fn read_optional<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
-        d.deserialize_any(Share)
+        d.deserialize_any(ShareReader)
     }
 
     /// Schema of a share.

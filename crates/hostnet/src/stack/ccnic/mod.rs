@@ -670,13 +670,13 @@ pub struct Setup<'a> {
 /// A thread of CC-NIC on either side.
 #[derive(Clone)]
 pub struct CcnicThread {
-    part: Part,
+    part: CcnicPart,
     idle: IdleTime,
 }
 
 /// Part of the interface that a thread plays.
 #[derive(Clone)]
-enum Part {
+enum CcnicPart {
     /// A core of the host that generates packets and reads the packets that return.
     Host(host::CcnicHost),
     /// A core of the NIC.
@@ -691,8 +691,8 @@ enum Part {
     Bank(multi_queue::MultiQueueNic),
 }
 
-impl From<Part> for CcnicThread {
-    fn from(part: Part) -> CcnicThread {
+impl From<CcnicPart> for CcnicThread {
+    fn from(part: CcnicPart) -> CcnicThread {
         CcnicThread { part, idle: IdleTime::from_start() }
     }
 }
@@ -701,12 +701,12 @@ impl CcnicThread {
     /// The host's thread of queue pair `queue`, which sends packets of `app` according to `demand`.
     pub fn host(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
         let common = CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing();
-        Part::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand)).into()
+        CcnicPart::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand)).into()
     }
 
     /// The host's thread number `local` of `of` threads, which does `work` with the packets that it takes.
     pub fn server(s: Setup, work: ServerWork, local: usize, of: usize) -> CcnicThread {
-        Part::Server(server::CcnicServer::new(s, work, (local, of), true)).into()
+        CcnicPart::Server(server::CcnicServer::new(s, work, (local, of), true)).into()
     }
 
     /// The queue pairs of thread number `local` of `of` threads, in overlay mode, for use by another stack.
@@ -719,20 +719,20 @@ impl CcnicThread {
     /// that the thread sends begins at line `data`, with [`SENT_LINES`] lines for each of the driver's buffers.
     pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> CcnicThread {
         let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, 0).foreseeing(), s.interface);
-        Part::Overlay(Box::new(overlay::Overlay::new(nic, driver, data))).into()
+        CcnicPart::Overlay(Box::new(overlay::Overlay::new(nic, driver, data))).into()
     }
 
     /// The NIC's thread of queue pair `queue`, which returns packets of `app` to the host.
     pub fn nic(s: Setup, queue: usize, app: &LoopbackSpec) -> CcnicThread {
         let common = CcnicThreadState::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing();
-        Part::Nic(nic::CcnicNic::new(common, s.interface)).into()
+        CcnicPart::Nic(nic::CcnicNic::new(common, s.interface)).into()
     }
 
     /// The NIC's thread of several queue pairs, in loopback mode.
     pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> CcnicThread {
         let state = |q| CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing();
         let of = |q| PairNic::Loopback(Box::new(nic::CcnicNic::new(state(q), s.interface)));
-        Part::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect())).into()
+        CcnicPart::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect())).into()
     }
 
     /// The NIC's thread of the queue pairs `wires` in forward mode, with the packets that arrive for each from the wire.
@@ -743,30 +743,30 @@ impl CcnicThread {
         };
         let mut all: Vec<_> = wires.map(of).collect();
         if all.len() == 1 {
-            return Part::Wire(all.remove(0)).into();
+            return CcnicPart::Wire(all.remove(0)).into();
         }
-        Part::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect())).into()
+        CcnicPart::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect())).into()
     }
 
     /// State of each of the thread's queue pairs.
     fn commons(&self) -> Vec<&CcnicThreadState> {
         match &self.part {
-            Part::Host(h) => vec![&h.common],
-            Part::Nic(n) => vec![&n.common],
-            Part::Server(s) => s.commons().collect(),
-            Part::Overlay(o) => vec![&o.nic.common],
-            Part::Wire(w) => vec![&w.nic.common],
-            Part::Bank(b) => b.commons().collect(),
+            CcnicPart::Host(h) => vec![&h.common],
+            CcnicPart::Nic(n) => vec![&n.common],
+            CcnicPart::Server(s) => s.commons().collect(),
+            CcnicPart::Overlay(o) => vec![&o.nic.common],
+            CcnicPart::Wire(w) => vec![&w.nic.common],
+            CcnicPart::Bank(b) => b.commons().collect(),
         }
     }
 
     /// Packets that an arrival process has made the thread's queue pairs send or receive.
     fn packets_due(&self) -> Option<DuePackets> {
         match &self.part {
-            Part::Host(h) => h.due_packets(),
-            Part::Wire(w) => w.due_packets(),
-            Part::Bank(b) => b.due_packets(),
-            Part::Nic(_) | Part::Server(_) | Part::Overlay(_) => None,
+            CcnicPart::Host(h) => h.due_packets(),
+            CcnicPart::Wire(w) => w.due_packets(),
+            CcnicPart::Bank(b) => b.due_packets(),
+            CcnicPart::Nic(_) | CcnicPart::Server(_) | CcnicPart::Overlay(_) => None,
         }
     }
 
@@ -786,7 +786,7 @@ impl CcnicThread {
 
     /// Whether the thread runs on the host's side.
     pub fn is_host(&self) -> bool {
-        matches!(self.part, Part::Host(_) | Part::Server(_))
+        matches!(self.part, CcnicPart::Host(_) | CcnicPart::Server(_))
     }
 
     /// Number of buffers that the thread holds, in its stacks and in use.
@@ -794,12 +794,12 @@ impl CcnicThread {
         let stacked: usize = self.commons().iter().map(|c| c.side.stacked()).sum();
         stacked
             + match &self.part {
-                Part::Host(h) => h.held(),
-                Part::Nic(n) => n.held(),
-                Part::Server(s) => s.held(),
-                Part::Overlay(o) => o.nic.held(),
-                Part::Wire(w) => w.nic.held(),
-                Part::Bank(b) => b.held(),
+                CcnicPart::Host(h) => h.held(),
+                CcnicPart::Nic(n) => n.held(),
+                CcnicPart::Server(s) => s.held(),
+                CcnicPart::Overlay(o) => o.nic.held(),
+                CcnicPart::Wire(w) => w.nic.held(),
+                CcnicPart::Bank(b) => b.held(),
             }
     }
 }
@@ -811,12 +811,12 @@ impl Software for CcnicThread {
             return Step::Idle;
         }
         let (step, stuck) = match &mut self.part {
-            Part::Host(h) => (h.step(c), std::mem::take(&mut h.stuck)),
-            Part::Nic(n) => (n.step(c), std::mem::take(&mut n.stuck)),
-            Part::Server(s) => (s.step(c), std::mem::take(&mut s.stuck)),
-            Part::Overlay(o) => (o.step(c), false),
-            Part::Wire(w) => (w.step(c), std::mem::take(&mut w.nic.stuck)),
-            Part::Bank(b) => (b.step(c), false),
+            CcnicPart::Host(h) => (h.step(c), std::mem::take(&mut h.stuck)),
+            CcnicPart::Nic(n) => (n.step(c), std::mem::take(&mut n.stuck)),
+            CcnicPart::Server(s) => (s.step(c), std::mem::take(&mut s.stuck)),
+            CcnicPart::Overlay(o) => (o.step(c), false),
+            CcnicPart::Wire(w) => (w.step(c), std::mem::take(&mut w.nic.stuck)),
+            CcnicPart::Bank(b) => (b.step(c), false),
         };
         match step {
             Step::Run if !stuck => self.idle.end(c.step.now),
@@ -827,23 +827,23 @@ impl Software for CcnicThread {
 
     fn skip_polls(&mut self, polls: u64) {
         match &mut self.part {
-            Part::Host(h) => h.common.skip_polls(polls),
-            Part::Nic(n) => n.common.skip_polls(polls),
-            Part::Server(s) => s.skip_polls(polls),
-            Part::Overlay(o) => o.skip_polls(polls),
-            Part::Wire(w) => w.nic.common.skip_polls(polls),
-            Part::Bank(b) => b.skip_polls(polls),
+            CcnicPart::Host(h) => h.common.skip_polls(polls),
+            CcnicPart::Nic(n) => n.common.skip_polls(polls),
+            CcnicPart::Server(s) => s.skip_polls(polls),
+            CcnicPart::Overlay(o) => o.skip_polls(polls),
+            CcnicPart::Wire(w) => w.nic.common.skip_polls(polls),
+            CcnicPart::Bank(b) => b.skip_polls(polls),
         }
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         match &mut self.part {
-            Part::Host(h) => h.retired(tag, c),
-            Part::Nic(n) => n.common.visible(c),
-            Part::Server(s) => s.retired(tag, c),
-            Part::Overlay(o) => o.retired(tag, c),
-            Part::Wire(w) => w.retired(tag, c),
-            Part::Bank(b) => b.retired(tag, c),
+            CcnicPart::Host(h) => h.retired(tag, c),
+            CcnicPart::Nic(n) => n.common.visible(c),
+            CcnicPart::Server(s) => s.retired(tag, c),
+            CcnicPart::Overlay(o) => o.retired(tag, c),
+            CcnicPart::Wire(w) => w.retired(tag, c),
+            CcnicPart::Bank(b) => b.retired(tag, c),
         }
     }
 
@@ -858,12 +858,12 @@ impl Software for CcnicThread {
     fn restart_meters(&mut self, now: Time) {
         self.idle.restart(now);
         match &mut self.part {
-            Part::Host(h) => h.common.restart(),
-            Part::Nic(n) => n.common.restart(),
-            Part::Server(s) => s.commons_mut().for_each(CcnicThreadState::restart),
-            Part::Wire(w) => w.nic.common.restart(),
-            Part::Bank(b) => b.restart(),
-            Part::Overlay(o) => {
+            CcnicPart::Host(h) => h.common.restart(),
+            CcnicPart::Nic(n) => n.common.restart(),
+            CcnicPart::Server(s) => s.commons_mut().for_each(CcnicThreadState::restart),
+            CcnicPart::Wire(w) => w.nic.common.restart(),
+            CcnicPart::Bank(b) => b.restart(),
+            CcnicPart::Overlay(o) => {
                 o.nic.common.restart();
                 o.restart_meters(now);
             }
