@@ -654,9 +654,6 @@ class HierarchySpec(Section):
     """Whether the L2 holds every line of its L1. False when absent."""
     llc: LlcSpec
     """Last-level cache, one per node."""
-    memory_link: MemoryLinkSpec | None
-    """Link between the caches of a node and its memory controllers, for one node; when absent, lines cross at any
-    rate."""
     noc_cycles: int
     """Cycles of the uncore clock for one traversal of the crossbar in one direction."""
     uncore_clock: str
@@ -867,6 +864,9 @@ class LlcQuirks(Section):
     """Number of directory-inclusive ways, which hold lines that a core also has. These ways lie at the other end of
     a set than the ways of devices (`device_ways`), and victims of L2s go to other ways. 0, the default, means none;
     any other number needs `role = 'victim'`."""
+    memory_link: MemoryLinkSpec | None
+    """Link between the caches of a node and its memory controllers, for one node; when absent, lines cross at any
+    rate."""
     modified_read: Literal['share'] | Literal['take']
     """Treatment of a line that another core of the node has modified when a core reads it; `take` needs `role =
     'victim'` and `read_hit = 'migrate'`."""

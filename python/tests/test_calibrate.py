@@ -314,14 +314,14 @@ def test_a_fit_finds_the_link_that_limits_all_cores_together():
     settings = [measured.Setting("bandwidth", 0, n, stores) for n in (1, 2) for stores in (0.0, 1.0)]
 
     def simulate(platform, settings, scale=1.0):
-        link = {k: float(v.split()[0]) for k, v in platform["caches"]["memory_link"].items()}
+        link = {k: float(v.split()[0]) for k, v in platform["caches"]["llc"]["quirks"]["memory_link"].items()}
         lines = [min(12.0 * s.threads, link["read"], link["write"] if s.stores else 1e9) for s in settings]
         return [curves.Simulated(None, gbs * (1 + s.stores)) for gbs, s in zip(lines, settings, strict=True)]
 
     gbs = [12.0, 22.0, 15.0, 22.0]
     points = [measured.Point(s, None, measured.Figure(g, g, g)) for s, g in zip(settings, gbs, strict=True)]
     found = calibrate.fit(calibrate.platform_tables("turin"), points, simulate=simulate)
-    link = found.platform["caches"]["memory_link"]
+    link = found.platform["caches"]["llc"]["quirks"]["memory_link"]
     assert {k: float(v.removesuffix(" GB/s")) for k, v in link.items()} == pytest.approx(
         {"read": 15, "write": 11}, rel=0.03
     )

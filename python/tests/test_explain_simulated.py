@@ -251,12 +251,12 @@ LIMITS = {
     "LLC": ("quadrant1", SHORT, "override.caches.llc.quirks.mshrs", 1, 2, "(caches.llc.quirks.mshrs) are", "c2m_gbs"),
     "memory": ("quadrant1", SHORT | ONE_CHANNEL, "override.memory.channels", 1, 2, "The memory channels", "c2m_gbs"),
     "memory link": (
-        "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 1.0}, "override.caches.memory_link.read", "8 GB/s", "16 GB/s",
-        "(caches.memory_link.read) is", "c2m_gbs",
+        "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 1.0}, "override.caches.llc.quirks.memory_link.read", "8 GB/s", "16 GB/s",
+        "(caches.llc.quirks.memory_link.read) is", "c2m_gbs",
     ),
     "memory link out": (
-        "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 0.5}, "override.caches.memory_link.write", "8 GB/s", "16 GB/s",
-        "(caches.memory_link.write) is", "c2m_gbs",
+        "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 0.5}, "override.caches.llc.quirks.memory_link.write", "8 GB/s", "16 GB/s",
+        "(caches.llc.quirks.memory_link.write) is", "c2m_gbs",
     ),
     "nodes' link": ("ccnic-stream", {}, "override.nodes.link.rate", "1 GB/s", "2 GB/s", "The link between the nodes is", "stream_gbps"),
     "nodes' credits": ("ccnic-stream", {}, "override.nodes.link.credits", 2, 4, "(nodes.link.credits) are", "stream_gbps"),

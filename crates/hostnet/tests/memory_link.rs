@@ -13,7 +13,7 @@ const LINE_NS: u64 = 32;
 
 fn linked(read: u64, write: u64) -> HierarchySpec {
     let mut h = small();
-    h.memory_link = Some(MemoryLinkSpec { read: ByteRate(read), write: ByteRate(write) });
+    h.llc.quirks.memory_link = Some(MemoryLinkSpec { read: ByteRate(read), write: ByteRate(write) });
     h
 }
 
@@ -75,7 +75,7 @@ fn accesses_of_devices_do_not_cross_the_link() {
 fn a_link_without_a_rate_and_one_of_several_nodes_are_refused() {
     let placement = "placement = {";
     let with = |read: &str, more: &str| {
-        format!("override = {{ caches = {{ memory_link = {{ read = \"{read}\", write = \"8 GB/s\" }} }}{more} }}\n{placement}")
+        format!("override = {{ caches = {{ llc = {{ quirks = {{ memory_link = {{ read = \"{read}\", write = \"8 GB/s\" }} }} }} }}{more} }}\n{placement}")
     };
     let nodes =
         ", nodes = { count = 2, link = { links = 1, rate = \"20 GB/s\", latency = \"50 ns\", message = \"16 B\", \
@@ -83,7 +83,7 @@ fn a_link_without_a_rate_and_one_of_several_nodes_are_refused() {
     refused(
         ONE_CORE,
         &[
-            (placement, &with("0 GB/s", ""), "platform.caches.memory_link.read = \"0"),
+            (placement, &with("0 GB/s", ""), "platform.caches.llc.quirks.memory_link.read = \"0"),
             (placement, &with("8 GB/s", nodes), "platform.nodes.count = 2"),
         ],
     );

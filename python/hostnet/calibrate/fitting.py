@@ -25,7 +25,7 @@ SCANNED = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: has too few credits; a store crosses the link to memory in both directions. Their places are tried together.
 PAIRED = (
     ("core.store_queue", "core.prefetch.credits"),
-    ("caches.memory_link.read", "caches.memory_link.write"),
+    ("caches.llc.quirks.memory_link.read", "caches.llc.quirks.memory_link.write"),
 )
 #: Change of a figure over these places, below which the value is not searched for.
 MATTERS = 0.03
@@ -81,8 +81,8 @@ VALUES = (
     Value("core.quirks.lfb_retry", 0.5, 60, whole=False, unit="ns"),
     Value("core.prefetch.distance", 4, 63),
     Value("core.prefetch.credits", 4, 127),
-    Value("caches.memory_link.read", 8, 400, whole=False, unit="GB/s"),
-    Value("caches.memory_link.write", 8, 400, whole=False, unit="GB/s"),
+    Value("caches.llc.quirks.memory_link.read", 8, 400, whole=False, unit="GB/s"),
+    Value("caches.llc.quirks.memory_link.write", 8, 400, whole=False, unit="GB/s"),
     Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
     Value("memory.rpq", 8, 128),
     Value("memory.wpq", 8, 128),

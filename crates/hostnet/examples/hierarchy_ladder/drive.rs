@@ -113,7 +113,6 @@ fn hierarchy() -> HierarchySpec {
         l1d: cache(32, 8, 4),
         l2: cache(1024, 16, 10),
         l2_inclusive: false,
-        memory_link: None,
         llc: LlcSpec {
             size: Size(36 << 20),
             ways: 18,
@@ -142,6 +141,7 @@ fn hierarchy() -> HierarchySpec {
                 inclusive_ways: 0,
                 nic_credits: 0,
                 writebacks: WriteBacks::Immediate,
+                memory_link: None,
             },
         },
         // The reference's unloaded latencies with and without caches, 69.2 ns and 51.3 ns, differ by the time of its

@@ -180,8 +180,8 @@ fn platform(s: &Scenario) -> Check {
         )
     })?;
     p.caches.check().map_err(|e| format!("platform.{e}"))?;
-    if let Some(l) = &p.caches.memory_link {
-        l.check(nodes.count).map_err(|e| format!("platform.caches.{e}"))?;
+    if let Some(l) = &p.caches.llc.quirks.memory_link {
+        l.check(nodes.count).map_err(|e| format!("platform.caches.llc.quirks.{e}"))?;
     }
     p.memory.plan().map(drop).map_err(|e| format!("platform.memory.{e}"))
 }

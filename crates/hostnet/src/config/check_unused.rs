@@ -256,7 +256,7 @@ const OF_KERNEL: [(&str, Option<&str>, Spelt); 10] = [
     ("host_response", None, |e| spelt(&e.host_response)),
 ];
 
-/// Those of `OF_KERNEL` that are about pages of frames, which a NIC has without descriptor rings in memory.
+/// Keys of `OF_KERNEL` about pages of frames, in which a NIC without descriptor rings in memory keeps its frames.
 const OF_PAGES: [&str; 3] = ["descriptors", "pool", "page"];
 
 pub(super) fn unused(s: &Scenario) -> Check {

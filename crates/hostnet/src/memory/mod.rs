@@ -292,7 +292,7 @@ impl Memory {
             core_nodes,
             nodes,
             inter_socket,
-            memory_link: h.memory_link.as_ref().map(|l| Box::new(MemoryLink::new(l))),
+            memory_link: h.llc.quirks.memory_link.as_ref().map(|l| Box::new(MemoryLink::new(l))),
             l2_inclusive: h.l2_inclusive,
             core_rows: CoreRows::new(llc_protocol),
             llc_protocol,

@@ -250,6 +250,9 @@ pub struct LlcQuirks {
     /// Way in which a victim of an L2 reaches the home agent.
     #[serde(default)]
     pub writebacks: WriteBacks,
+    /// Link between the caches of a node and its memory controllers, for one node; when absent, lines cross at any rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_link: Option<MemoryLinkSpec>,
 }
 
 impl Default for LlcQuirks {
@@ -300,9 +303,6 @@ pub struct HierarchySpec {
     pub l2_inclusive: bool,
     /// Last-level cache, one per node.
     pub llc: LlcSpec,
-    /// Link between the caches of a node and its memory controllers, for one node; when absent, lines cross at any rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_link: Option<MemoryLinkSpec>,
     /// Clock frequency of the LLC, the crossbar and the home agent.
     pub uncore_clock: Freq,
     /// Cycles of the uncore clock for one traversal of the crossbar in one direction.

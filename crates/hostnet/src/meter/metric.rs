@@ -117,8 +117,8 @@ metrics! {
     WAYS_ALLOCATED ["ways", DirectedTest, Host] "Ways of the LLC that hold lines after device writes of whole buffers that no cache held"
         marks(Directed) run(Directed, 20) sweep(Directed, 20);
     MEM_CHANNEL_UTIL ["fraction", Memory, Host] "Share of time that the data bus of a memory channel carries lines, of the busiest channel";
-    MEMORY_LINK_READ_UTIL ["fraction", Memory, Host] "Share of time that the link between caches and memory controllers (`caches.memory_link`) carries lines to the cores";
-    MEMORY_LINK_WRITE_UTIL ["fraction", Memory, Host] "Share of time that the link between caches and memory controllers (`caches.memory_link`) carries lines to memory";
+    MEMORY_LINK_READ_UTIL ["fraction", Memory, Host] "Share of time that the link between caches and memory controllers (`caches.llc.quirks.memory_link`) carries lines to the cores";
+    MEMORY_LINK_WRITE_UTIL ["fraction", Memory, Host] "Share of time that the link between caches and memory controllers (`caches.llc.quirks.memory_link`) carries lines to memory";
     LINK_UTILISATION ["fraction", Domains, Node] "Share of time that inter-socket links are busy, mean over the links of the busier direction"
         run(CcNic, 1) sweep(CcNic, 6);
     LINK_CREDITS_UTIL ["fraction", Domains, Node] "Share of a node's credits for requests over the inter-socket links (`nodes.link.credits`) in use, of the fuller node";

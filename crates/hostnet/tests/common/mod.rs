@@ -37,7 +37,6 @@ pub fn small() -> HierarchySpec {
         l1d: cache(4, 2, 4),
         l2: cache(16, 4, 14),
         l2_inclusive: false,
-        memory_link: None,
         llc: LlcSpec {
             size: Size(LLC_SETS * 4 * 64),
             ways: 4,
@@ -66,6 +65,7 @@ pub fn small() -> HierarchySpec {
                 mshrs: 0,
                 nic_credits: 0,
                 writebacks: WriteBacks::Immediate,
+                memory_link: None,
             },
         },
         uncore_clock: Freq(MHZ_3200),
