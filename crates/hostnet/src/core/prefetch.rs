@@ -288,10 +288,9 @@ impl Prefetcher {
         !self.streams.is_empty() || self.strides.is_some()
     }
 
-    /// Whether the prefetcher observes only requests that reach the L2, once each. A stream prefetcher also observes
-    /// accesses that join an outstanding request.
+    /// Whether the prefetcher tells accesses apart by their instructions, as that of strides does.
     #[inline]
-    pub fn by_requests(&self) -> bool {
+    pub fn by_instruction(&self) -> bool {
         self.strides.is_some()
     }
 

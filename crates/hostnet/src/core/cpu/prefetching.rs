@@ -42,7 +42,7 @@ impl Cpu {
     /// prefetcher needs the kind.
     #[inline]
     pub(super) fn site(&self) -> u8 {
-        if self.l1_prefetcher.is_none() && !self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests) {
+        if self.l1_prefetcher.is_none() && !self.prefetcher.as_ref().is_some_and(Prefetcher::by_instruction) {
             return 0;
         }
         self.program.ops.get(self.pc).map_or(0, Op::site)
