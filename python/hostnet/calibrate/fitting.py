@@ -181,14 +181,7 @@ def fit(
     base = {v.key: v.get(start) or v.low for v in every}
     before = residual(points, simulate(platform, [p.setting for p in points]))
     model = _Model(start, used, simulate)
-    begin = _suggested(start, every, used, simulate)
-    for pair in PAIRED:
-        if together := [v for v in every if v.key in pair]:
-            begin = _scanned_together(together, begin, model)
-    values = []
-    for v in every:
-        matters, begin[v.key] = _scanned(v, begin, model)
-        values += [v] if matters else []
+    begin, values = _begun(every, _suggested(start, every, used, simulate), model, quiet)
     found = _searched(values, begin, model, generations, starts, quiet)
     back = _untold(values, found, base, model)
     fitted = {k: x for k, x in found.items() if k not in back}
@@ -260,6 +253,24 @@ def _searched(
             if best <= TARGET:
                 break
     return found
+
+
+def _begun(
+    every: Sequence[Value], begin: dict[str, float], model: _Model, quiet: bool
+) -> tuple[dict[str, float], list[Value]]:
+    """Places at which a search begins, and the values that change the curves."""
+    together = [of for pair in PAIRED if (of := [v for v in every if v.key in pair])]
+    values = []
+    with Progress(quiet).stage("trying values", {"tried": 1.0}, "") as report:
+        steps = len(together) + len(every)
+        for i, pair in enumerate(together, 1):
+            begin = _scanned_together(pair, begin, model)
+            report("tried", i / steps)
+        for i, v in enumerate(every, 1 + len(together)):
+            matters, begin[v.key] = _scanned(v, begin, model)
+            values += [v] if matters else []
+            report("tried", i / steps)
+    return begin, values
 
 
 def _scanned(value: Value, begin: Mapping[str, float], model: _Model) -> tuple[bool, float]:
