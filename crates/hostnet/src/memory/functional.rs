@@ -17,6 +17,9 @@ impl Memory {
         if self.probe(cal, core, line, write, now) != Probe::Miss {
             return;
         }
+        if let Some(v) = self.l2[core].oldest_in_slice(line) {
+            self.prefetch_holders_on_host(v.line); // the L2 is about to lose it
+        }
         let t = Txn::new(if write { TxnOp::Own } else { TxnOp::Read }, line, core, now);
         let t = self.look_up_functional(cal, t);
         if !t.transient {
@@ -30,6 +33,7 @@ impl Memory {
         for l in line.span(lines) {
             llc.prefetch_on_host(l);
             l2.prefetch_in_slice_on_host(l);
+            self.prefetch_holders_on_host(l);
         }
     }
 

@@ -285,7 +285,7 @@ impl Memory {
             pending_victim: None,
             written_back: 0,
             evicts_for: None,
-            shared: filter::SharedFilter::default(),
+            shared: filter::SharedFilter::of_cores(cores),
             read_by_devices: filter::LineSet::default(),
             l1: IdVec::filled(l1, cores),
             l2: IdVec::filled(l2, cores),
@@ -453,6 +453,10 @@ impl Memory {
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_accepts(v)) {
                 self.nodes[node].llc.prefetch_on_host(v.line);
             }
+            self.prefetch_holders_on_host(line);
+            if let Some(v) = victim {
+                self.prefetch_holders_on_host(v.line);
+            }
         }
         if sender.agent() != Agent::Background {
             self.paths.under_way[Path::of(op).index()].force_many(n, issued);
@@ -545,6 +549,14 @@ impl Memory {
         if let Sharing::Core(c) = self.sharing(line) {
             let l2 = &self.l2[c];
             line.span(lines).for_each(|l| l2.prefetch_in_slice_on_host(l));
+        }
+    }
+
+    /// Prefetches the snoop filter's entry of `line`, if it has one, on the computer that runs the simulation.
+    #[inline]
+    fn prefetch_holders_on_host(&self, line: LineAddr) {
+        if self.is_shared(line) {
+            self.shared.prefetch_on_host(line);
         }
     }
 
