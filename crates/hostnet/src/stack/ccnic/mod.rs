@@ -187,7 +187,7 @@ pub struct CcnicInterface {
     pub nic_cores: Vec<ThreadId>,
     /// NIC cores, each of which serves the queue pairs whose number modulo the number of cores is the core's.
     pub nic_threads: Vec<ThreadId>,
-    large_lines: u64,
+    large_stride: u64,
     small_lines: u64,
     /// Lines of metadata at the start of each buffer.
     metadata_lines: u64,
@@ -247,7 +247,7 @@ impl CcnicInterface {
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
             nic_threads: Vec::new(),
-            large_lines: s.quirks.large_buffer.0 / LINE,
+            large_stride: s.large_stride(),
             small_lines: s.quirks.small_buffer.0 / LINE,
             metadata_lines: s.quirks.metadata.0 / LINE,
             all_known: all_known && s.pool == PoolKind::Host,
@@ -315,7 +315,7 @@ impl CcnicInterface {
         let small = u64::from(self.small);
         match u64::from(buffer).checked_sub(small) {
             None => self.memory.buffers + u64::from(buffer) * self.small_lines,
-            Some(n) => self.memory.buffers + small * self.small_lines + n * self.large_lines,
+            Some(n) => self.memory.buffers + small * self.small_lines + n * self.large_stride,
         }
     }
 

@@ -304,6 +304,10 @@ pub struct CcnicQuirks {
     /// Size of a large buffer, its metadata included: a power of two. A packet of an app of kind "loopback" that is larger
     /// than the room behind the metadata takes several buffers with a descriptor each. The default is 4096 B.
     pub large_buffer: Size,
+    /// Whether large buffers lie an odd number of lines apart, so that their first lines spread over the channels of memory,
+    /// as `rte_mempool` pads its objects (DPDK, `optimize_object_size`). The default is false: CC-NIC's buffers have 4096 B,
+    /// which split into 32 of 128 B (section 3.3).
+    pub spread: bool,
     /// Size of a small buffer, its metadata included: a power of two. The default is 128 B.
     pub small_buffer: Size,
     /// Size of the metadata at the start of each buffer: "0 B", "64 B" (the default) or "128 B". Only the host accesses
@@ -375,6 +379,7 @@ impl Default for CcnicQuirks {
             host_prefetch: true,
             nic_prefetch: false,
             large_buffer: Size(4096),
+            spread: false,
             small_buffer: Size(128),
             metadata: Size(LINE),
             small_share: 0.25,
@@ -393,11 +398,20 @@ impl CcnicSpec {
         let ring = |group: bool| self.units(group) / self.per_line(group);
         let [small, large] = self.counts(queues.to_u32());
         let pools = u64::from(self.pools(queues.to_u32())) * self.pool_lines(queues.to_u32());
-        let buffers =
-            u64::from(small) * self.quirks.small_buffer.0 / LINE + u64::from(large) * self.quirks.large_buffer.0 / LINE;
+        let buffers = u64::from(small) * self.quirks.small_buffer.0 / LINE + u64::from(large) * self.large_stride();
         let rings = queues * u64::from(1 + self.quirks.idle_queues);
         let registers = rings * 2;
         [rings * ring(true), rings * ring(self.groups_rx()), registers, registers, pools, buffers]
+    }
+
+    /// Number of lines from one large buffer to the next.
+    pub fn large_stride(&self) -> u64 {
+        let lines = self.quirks.large_buffer.0 / LINE;
+        if self.quirks.spread {
+            lines | 1
+        } else {
+            lines
+        }
     }
 
     /// Number of pools for `queues` queue pairs.
@@ -637,5 +651,24 @@ impl CcnicSpec {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buffers of 4 KiB begin on one channel of eight, which take turns of 256 B, unless the pool spreads them: eight in a
+    /// row then begin a line further each, and 32 in a row on every channel.
+    #[test]
+    fn a_spread_pool_begins_its_buffers_on_every_channel() {
+        let channels = |spread: bool, buffers: u64| {
+            let mut spec = CcnicSpec::default();
+            spec.quirks.spread = spread;
+            let first = |n: u64| n * spec.large_stride() * LINE / 256 % 8;
+            (0..buffers).map(first).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert_eq!(channels(false, 32), 1);
+        assert_eq!(channels(true, 32), 8);
     }
 }
