@@ -1206,9 +1206,9 @@ class PlacementSpec(Section):
     """Destination of each class of lines; needs `policy = 'table'`."""
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
-    `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
-    way of the platform's LLC. A bit mask is written as the range of its bits: 0x600 is '9-10'. 2, which are ways 0
-    and 1, when absent. Where `caches.llc.quirks.device_ways = 'highest'`, ways count from the other end."""
+    `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, '0x600' is the bit mask of
+    '9-10', and 'all' stands for every way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where
+    `caches.llc.quirks.device_ways = 'highest'`, ways count from the other end."""
 
 
 class Platform(Section):
@@ -1863,8 +1863,8 @@ class TenantSpec(Section):
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
     """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top
-    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range. A
-    bit mask is written as the range of its bits: 0xf is '0-3'. When absent, all ways."""
+    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range, and
+    '0xf' is the bit mask of the same ways. When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     nic: str | None
