@@ -1590,14 +1590,16 @@ class RocePeripheralSpec(Section):
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read)."""
     propagation: str
-    """Flight time of a packet, MAC to MAC. The default is 100 ns."""
+    """Flight time of a packet, MAC to MAC. For `op = 'p2m_write'`, whose peer reacts to a pause after this time.
+    The default is 100 ns."""
     quirks: RoceQuirks
     """Details of the wire and of flow control, which scenarios leave alone."""
     receive_buffer: str
     """Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
-    before a paused peer stops. The default is 130,944 B."""
+    before a paused peer stops. For `op = 'p2m_write'`. The default is 130,944 B."""
     tags: int
-    """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
+    """Maximum number of PCIe read requests that the NIC has outstanding. For `op = 'p2m_read'`. The default is
+    64."""
 
 
 class RoceQuirks(Section):
@@ -1609,15 +1611,17 @@ class RoceQuirks(Section):
     """Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
     The default is 82."""
     pause_response: str
-    """Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns."""
+    """Time from a pause frame's arrival at the peer to its effect there. For `op = 'p2m_write'`. The default is
+    2,017.28 ns."""
     transmit_buffer: str
-    """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32
-    KiB."""
+    """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. For `op = 'p2m_read'`.
+    The default is 32 KiB."""
     xoff: str
-    """Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B."""
+    """Bytes in the receive buffer at or above which the NIC pauses the peer. For `op = 'p2m_write'`. The default is
+    87,920 B."""
     xon: str
-    """Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720
-    B."""
+    """Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. For `op = 'p2m_write'`.
+    The default is 83,720 B."""
 
 
 class RunSpec(Section):
@@ -1714,14 +1718,15 @@ class SsdPeripheralSpec(Section):
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: storage reads write memory (p2m_write), storage writes read memory (p2m_read)."""
     page: str
-    """Size of the page for which the kernel's block layer does its accounting. The default is 4 KiB, because the
-    authors' scripts request no huge pages."""
+    """Size of the page for which the kernel's block layer does its accounting, with `cores`. The default is 4 KiB,
+    because the authors' scripts request no huge pages."""
     queue_depth: int
     """Number of commands that each SSD has outstanding at all times."""
     quirks: SsdQuirks
     """Details of the device, which scenarios leave alone."""
     tags: int
-    """Maximum number of PCIe read requests that each SSD has outstanding. The default is 64."""
+    """Maximum number of PCIe read requests that each SSD has outstanding. For `op = 'p2m_read'`. The default is
+    64."""
 
 
 class SsdQuirks(Section):
