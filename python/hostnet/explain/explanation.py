@@ -38,6 +38,8 @@ TERMS = {
     "top_of_queue": "opening rows (row misses and conflicts)",
     "cha_admission": "admission at the CHA",
 }
+#: Share of the lines that DRAM moves from which those of no tenant are told.
+BACKGROUND_SHARE = 0.01
 
 
 @dataclass
@@ -340,6 +342,8 @@ class Explanation:
         shares = sorted(((r["dram_share"] or 0.0, r["tenant"]) for r in found), reverse=True)
         said = []
         if shares and shares[0][0] > 0:
+            if (rest := 1.0 - sum(share for share, _ in shares)) >= BACKGROUND_SHARE:
+                shares.append((rest, "no tenant, but to devices and the system"))
             *parts, last = (f"{100 * share:.0f} % belong to {name}" for share, name in shares)
             said.append(f"Of the lines that DRAM moves, {', '.join(parts)} and {last}.")
         for r in found:
