@@ -124,6 +124,34 @@ def test_domains_follow_littles_law(recorded):
     assert lfb.exhausted and iio.exhausted
 
 
+@pytest.mark.parametrize(
+    "changes, seconds, says",
+    [
+        (
+            ("cores=2",),
+            None,
+            ["60 of 24 credits of the line fill buffers", "check --platform, cores, core_ghz and the time recorded"],
+        ),
+        (("channels=1",), None, ["% of the memory channels' rate", "check --platform, channels, t_trans_ns and"]),
+        ((), 1.0, ["920 of 92 credits of the IIO write buffer", "check --platform, irp_ghz, cha_ghz and"]),
+        (("cores=5",), None, []),
+    ],
+)
+def test_more_in_use_than_the_machine_has_is_a_note(recorded, changes, seconds, says):
+    """60 line fill buffers are those of 5 cores; 40 GB/s are more than one channel of DDR4-2933 carries, 23.5."""
+    text = perf(quadrant3()).replace("duration_time", "other") if seconds else perf(quadrant3())
+    notes = " ".join(explain.of_counters(recorded(text), changes, seconds=seconds).notes)
+    assert all(part in notes for part in says) and ("more than the machine has" in notes) == bool(says)
+
+
+def test_constants_of_ddr_are_not_those_of_other_memory(recorded):
+    """The channels of a stack of HBM2E carry 8 x 51.2 GB/s, so that 250 GB/s fit."""
+    rates = quadrant3(cas_read=150 * LINES, cas_write=100 * LINES)
+    ex = explain.of_counters(recorded(perf(rates)), platform="xeonmax")
+    assert "mem_utilisation" not in ex.facts and "memory channels' rate" not in " ".join(ex.notes)
+    assert "dclk_ghz" in " ".join(ex.missing)
+
+
 def test_exhausted_device_credits_are_the_red_regime(recorded):
     ex = explain.of_counters(recorded(perf(quadrant3())))
     assert ex.regime == "red"
