@@ -152,6 +152,15 @@ def test_constants_of_ddr_are_not_those_of_other_memory(recorded):
     assert "dclk_ghz" in " ".join(ex.missing)
 
 
+def test_bandwidths_alone_are_told_with_their_share_of_the_channels(recorded):
+    """40 GB/s of the 46.9 that two channels of DDR4-2933 carry are 85 %."""
+    ex = explain.of_counters(recorded(perf({"cas_read": 16 * LINES, "cas_write": 24 * LINES})))
+    assert ex.regime == "not judged"
+    assert "Memory reads 16.0 GB/s and writes 24.0 GB/s, 85 % of what its channels carry." in ex.paragraph()
+    only = explain.of_counters(recorded(perf({"cas_read": 16 * LINES}), "b.csv"), platform="xeonmax")
+    assert "Memory reads 16.0 GB/s." in only.paragraph()
+
+
 def test_exhausted_device_credits_are_the_red_regime(recorded):
     ex = explain.of_counters(recorded(perf(quadrant3())))
     assert ex.regime == "red"

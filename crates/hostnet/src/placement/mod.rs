@@ -135,7 +135,7 @@ pub struct PlacementSpec {
     #[serde(default)]
     pub iat: Option<iat::IatSpec>,
     /// Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the NIC
-    /// (ResQ).
+    /// (ResQ). Rings whose buffers fit stay as they are.
     #[serde(default)]
     pub resq: bool,
     /// Set of IDIO's mechanisms that are active; needs `policy = "idio"`. `dynamic` when absent.
