@@ -152,6 +152,27 @@ def test_constants_of_ddr_are_not_those_of_other_memory(recorded):
     assert "dclk_ghz" in " ".join(ex.missing)
 
 
+def test_missing_events_are_named_as_the_recorded_processor_has_them(recorded):
+    """Linux, pmu-events/arch/x86/amdzen4: Zen counts no line of the IIO. intel/perfmon, ICX: an Ice Lake counts those."""
+    zen = {"ls_alloc_mab_count": 60 * CORE, "ls_any_fills_from_sys.all": 16 * LINES}
+    said = " ".join(explain.of_counters(recorded(perf(zen)), platform="turin").missing)
+    assert (
+        "the event `irp_occupancy` (IIO write buffer entries, summed over cycles) is missing, which the recorded"
+        in said
+    )
+    assert "uncore_" not in said
+    ice = {f"unc_cha_tor_{what}.{kind}": CHA for what in ("occupancy", "inserts") for kind in ("ia_drd", "io_itom")}
+    ice |= {"l1d_pend_miss.pending": 60 * CORE, "mem_load_retired.l1_miss": 16 * LINES}
+    said = " ".join(explain.of_counters(recorded(perf(ice), "b.csv"), platform="icelake").missing)
+    assert "is missing; record it as `unc_m_rpq_occupancy_pch0` and `unc_m_rpq_occupancy_pch1`" in said
+    assert "is missing; record it as `unc_i_transactions.wr_pref`" in said
+    assert (
+        "wmm_to_rmm` (changes from write to read mode) is missing, which the recorded processor does not count" in said
+    )
+    own = " ".join(explain.of_counters(recorded(perf({"lfb_occupancy": CORE, "l1_miss": LINES}), "c.csv")).missing)
+    assert "record it as `uncore_irp/event=0xf,umask=0x4,name=irp_occupancy/`" in own
+
+
 def test_bandwidths_alone_are_told_with_their_share_of_the_channels(recorded):
     """40 GB/s of the 46.9 that two channels of DDR4-2933 carry are 85 %."""
     ex = explain.of_counters(recorded(perf({"cas_read": 16 * LINES, "cas_write": 24 * LINES})))
