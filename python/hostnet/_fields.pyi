@@ -1195,7 +1195,7 @@ class PlacementSpec(Section):
     """Policy that chooses the destination of inbound lines."""
     resq: bool
     """Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the
-    NIC (ResQ)."""
+    NIC (ResQ). Rings whose buffers fit stay as they are."""
     sweep_rx: bool
     """Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application
     sends in place has no last read."""
