@@ -495,6 +495,16 @@ def test_the_keys_that_take_percentages_are_the_shares_of_the_reference(tiny):
     assert json.loads(searching.with_({"run.loss": "2 %"}).resolve())["run"]["loss"] == 0.02
 
 
+@pytest.mark.parametrize("key, shown", [("seed", "seed"), ("tenant.0.cores", "tenant[0].cores")])
+def test_a_number_beyond_64_bits_is_named_with_its_key(tiny, key, shown):
+    for number in (2**63, 2**64 - 1, 2**70):
+        with pytest.raises(
+            HostnetError, match=re.escape(f"{shown} = {number} is beyond what a whole number of TOML holds")
+        ):
+            tiny.with_({key: number}).resolve()
+    assert json.loads(tiny.with_({"seed": 2**63 - 1}).resolve())["seed"] == 2**63 - 1
+
+
 def test_kinds_are_told_and_the_keys_of_one():
     assert {"mica", "l3fwd", "testpmd"} <= said("tenant.app").keys()
     assert "get_fraction" in said("tenant.0.app.mica").keys() and "get_fraction" not in said("tenant.app.l3fwd")
