@@ -765,8 +765,8 @@ class IioSpec(Section):
     from_cha: str
     """Time from the home agent's answer to the release of the buffer entry."""
     line_interval: str
-    """Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The
-    default is 0."""
+    """Time between two lines on their way to the home agent, those that devices write and requests for those that
+    they read alike: one clock period of the IIO's coherent side. The default is 0."""
     ownership: str
     """Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
     memory controller; a write proceeds only with ownership."""

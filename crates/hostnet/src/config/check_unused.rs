@@ -182,7 +182,8 @@ pub(super) fn outgrown(changes: &Value, s: &Scenario) -> Check {
     need(path >= link, || {
         format!(
             "override.{key} = {value} makes a port of {widest} lanes carry {link:.1} GB/s, and platform.iio.line_interval = \"{}\" lets \
-             {path:.1} GB/s through; give override.iio.line_interval as well, at most {:.3} ns for this port, or as it is",
+             {path:.1} GB/s through, reads and writes together; give override.iio.line_interval as well, at most {:.3} ns for one \
+             direction of this port and half of that for both, or as it is",
             iio.line_interval,
             LINE.to_f64() / link
         )
