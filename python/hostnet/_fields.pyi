@@ -765,8 +765,8 @@ class IioSpec(Section):
     from_cha: str
     """Time from the home agent's answer to the release of the buffer entry."""
     line_interval: str
-    """Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The
-    default is 0."""
+    """Time between two lines on their way to the home agent, those that devices write and requests for those that
+    they read alike: one clock period of the IIO's coherent side. The default is 0."""
     ownership: str
     """Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
     memory controller; a write proceeds only with ownership."""
@@ -1195,7 +1195,7 @@ class PlacementSpec(Section):
     """Policy that chooses the destination of inbound lines."""
     resq: bool
     """Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the
-    NIC (ResQ)."""
+    NIC (ResQ). Rings whose buffers fit stay as they are."""
     sweep_rx: bool
     """Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application
     sends in place has no last read."""
@@ -1206,9 +1206,9 @@ class PlacementSpec(Section):
     """Destination of each class of lines; needs `policy = 'table'`."""
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
-    `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
-    way of the platform's LLC. A bit mask is written as the range of its bits: 0x600 is '9-10'. 2, which are ways 0
-    and 1, when absent. Where `caches.llc.quirks.device_ways = 'highest'`, ways count from the other end."""
+    `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, '0x600' is the bit mask of
+    '9-10', and 'all' stands for every way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where
+    `caches.llc.quirks.device_ways = 'highest'`, ways count from the other end."""
 
 
 class Platform(Section):
@@ -1590,14 +1590,16 @@ class RocePeripheralSpec(Section):
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read)."""
     propagation: str
-    """Flight time of a packet, MAC to MAC. The default is 100 ns."""
+    """Flight time of a packet, MAC to MAC. For `op = 'p2m_write'`, whose peer reacts to a pause after this time.
+    The default is 100 ns."""
     quirks: RoceQuirks
     """Details of the wire and of flow control, which scenarios leave alone."""
     receive_buffer: str
     """Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
-    before a paused peer stops. The default is 130,944 B."""
+    before a paused peer stops. For `op = 'p2m_write'`. The default is 130,944 B."""
     tags: int
-    """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
+    """Maximum number of PCIe read requests that the NIC has outstanding. For `op = 'p2m_read'`. The default is
+    64."""
 
 
 class RoceQuirks(Section):
@@ -1609,15 +1611,17 @@ class RoceQuirks(Section):
     """Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
     The default is 82."""
     pause_response: str
-    """Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns."""
+    """Time from a pause frame's arrival at the peer to its effect there. For `op = 'p2m_write'`. The default is
+    2,017.28 ns."""
     transmit_buffer: str
-    """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32
-    KiB."""
+    """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. For `op = 'p2m_read'`.
+    The default is 32 KiB."""
     xoff: str
-    """Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B."""
+    """Bytes in the receive buffer at or above which the NIC pauses the peer. For `op = 'p2m_write'`. The default is
+    87,920 B."""
     xon: str
-    """Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720
-    B."""
+    """Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. For `op = 'p2m_write'`.
+    The default is 83,720 B."""
 
 
 class RunSpec(Section):
@@ -1714,14 +1718,15 @@ class SsdPeripheralSpec(Section):
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: storage reads write memory (p2m_write), storage writes read memory (p2m_read)."""
     page: str
-    """Size of the page for which the kernel's block layer does its accounting. The default is 4 KiB, because the
-    authors' scripts request no huge pages."""
+    """Size of the page for which the kernel's block layer does its accounting, with `cores`. The default is 4 KiB,
+    because the authors' scripts request no huge pages."""
     queue_depth: int
     """Number of commands that each SSD has outstanding at all times."""
     quirks: SsdQuirks
     """Details of the device, which scenarios leave alone."""
     tags: int
-    """Maximum number of PCIe read requests that each SSD has outstanding. The default is 64."""
+    """Maximum number of PCIe read requests that each SSD has outstanding. For `op = 'p2m_read'`. The default is
+    64."""
 
 
 class SsdQuirks(Section):
@@ -1863,8 +1868,8 @@ class TenantSpec(Section):
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
     """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top
-    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range. A
-    bit mask is written as the range of its bits: 0xf is '0-3'. When absent, all ways."""
+    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range, and
+    '0xf' is the bit mask of the same ways. When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     nic: str | None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import _core
 from ._toml import tomllib
 from .cache import Cache, files_of, key_of
-from .control import digest, fresh
+from .control import Counted, digest
 from .errors import HostnetError
 from .output import check_file, check_no_input
 from .paths import PLATFORMS, SCENARIOS, nearest, platform_dirs
@@ -174,6 +174,8 @@ def _controlled(
         raise HostnetError(
             f"control = {control!r} is no function; give one that takes an epoch (docs/use/control-plane.md)."
         )
+    if not isinstance(interval, str):
+        raise HostnetError(f'interval = {interval!r} is no time with its unit, such as "10 us".')
     cache = cache or Cache()
     told = digest(control, interval)
     results = []
@@ -183,10 +185,14 @@ def _controlled(
             found = None if told is None else cache.get(key)
             cached = found is not None
             if found is None:
-                text = _core.run(spec, None, None, fresh(control), interval)
+                plane = Counted(control)
+                found = json.loads(_core.run(spec, None, None, plane, interval))
+                if not plane.calls:
+                    found["warnings"].append(
+                        f"the control plane was never called: no epoch of {interval} ended within the run"
+                    )
                 if told is not None:
-                    cache.put(key, text)
-                found = json.loads(text)
+                    cache.put(key, json.dumps(found))
             results.append(Result({**found, "spec": json.loads(spec)}, key=key if told else "", cached=cached))
             report("points", (i + 1) / len(specs))
     return results

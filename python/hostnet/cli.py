@@ -207,9 +207,14 @@ def _share(precision: str | None) -> float | None:
         return 0.0
     number, share = precision.strip().removesuffix("%"), precision.strip().endswith("%")
     try:
-        return float(number) / (100 if share else 1)
+        value = float(number) / (100 if share else 1)
     except ValueError:
         raise HostnetError(f"--precision {precision} is no number; give one such as 2% or 0.02, or off.") from None
+    if not 0 < value < 0.5:
+        raise HostnetError(
+            f"--precision {precision} is not above 0 and below 50%; give one such as 2% or 0.02, or off."
+        )
+    return value
 
 
 def _precisely(sc: Scenario, precision: str | None) -> Scenario:
@@ -363,7 +368,10 @@ def study(
     if figure is None and system.endswith(".toml"):
         figure = "all"
     if figure is None:
-        raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
+        found = studies.of(system)
+        raise HostnetError(
+            f"which figure of {system!r}, such as {found[0].figure!r}? `hostnet study --list` shows them."
+        )
     several = figure == "all" or any(c in figure for c in "*?[")
     chosen = studies.matching(system, figure) if several else [studies.get(system, figure)]
     studies.check((s for s in chosen if s.file), quick=quick)

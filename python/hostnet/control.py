@@ -29,6 +29,17 @@ def fresh(control: Any) -> Any:
     return control() if isinstance(control, type) else control
 
 
+class Counted:
+    """A control plane that knows how often it was called."""
+
+    def __init__(self, control: Any) -> None:
+        self.control, self.calls = fresh(control), 0
+
+    def __call__(self, epoch: Epoch) -> None:
+        self.calls += 1
+        self.control(epoch)
+
+
 def digest(control: Any, interval: str) -> str | None:
     """Digest of the behaviour of a control plane: its code, the values that the code uses, and its interval. None where
     these cannot be determined: for an object with a state, or a function that uses a list, prints or opens files."""

@@ -93,7 +93,7 @@ def _devices(spec: Mapping[str, Any]) -> Iterator[str]:
     port = f"A port of {LANES} lanes carries {link:.1f} GB/s (pcie.generation), and"
     interval = _of(_NS, iio["line_interval"])
     if interval and 64 / interval < link:
-        yield f"{port} the path to the home agent {64 / interval:.1f} (iio.line_interval)."
+        yield f"{port} the path to the home agent {64 / interval:.1f}, reads and writes together (iio.line_interval)."
     packet = interval * (_of(_BYTES, pcie["max_payload"]) / 64 - 1) / 2
     write = sum(_of(_NS, iio[key]) for key in ("to_cha", "from_cha", "ownership"))
     write += _of(_NS, spec["caches"]["llc"]["write_ack"]) + packet

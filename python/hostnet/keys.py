@@ -159,7 +159,11 @@ def _takes(node: Node) -> str:
         elif "properties" in o:
             found["table"] = None
         elif o.get("examples"):
-            found.update({f'"{e}"': None for e in o["examples"]})
+            examples = [f'"{e}"' if isinstance(e, str) else str(e) for e in o["examples"]]
+            # A named type is shown by its name, because its examples are not of one kind.
+            found.update(
+                {f"{o['title']}, as {' or '.join(examples)}": None} if "title" in o else dict.fromkeys(examples)
+            )
         else:
             words = {
                 "integer": "whole number",

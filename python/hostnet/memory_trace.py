@@ -44,5 +44,7 @@ def write(
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     name = str(scenario.to_dict().get("name", "run"))
     with Progress(quiet).stage(f"{name}: requests to DRAM", {"requests": 1.0}, unit="") as report:
-        text = _core.trace_memory(scenario.resolve(), Path(path), format, lambda fraction: report("requests", fraction))
+        text = _core.trace_memory(
+            scenario.resolve(), Path(path).resolve(), format, lambda fraction: report("requests", fraction)
+        )
     return Result(json.loads(text))

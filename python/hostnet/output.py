@@ -77,8 +77,18 @@ def refusal(path: Path, why: OSError | str) -> HostnetError:
     return HostnetError(f"{shown}: cannot be written ({why if isinstance(why, str) else why.strerror or why}).")
 
 
+def _is_device(path: Path) -> bool:
+    """Whether a path is a device, a pipe or a link to an open file such as /dev/stdout: a file that is written beside its name
+    and then renamed would replace it."""
+    return (path.exists() and not path.is_file()) or str(path.absolute().parent) in ("/dev", "/dev/fd", "/proc/self/fd")
+
+
 def write_text(path: Path, text: str) -> None:
-    """Write a file completely or not at all. Raises HostnetError when that is not possible."""
+    """Write a file completely or not at all; a link stays, and leads to the new file. Raises HostnetError when that is not
+    possible."""
+    if _is_device(path):
+        raise refusal(path, "it is a device or a pipe; name a file")
+    path = path.resolve()
     tmp = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,6 +117,8 @@ def check_file(path: Path, mark: str = "") -> None:
             raise HostnetError(f"{path}: is there and was not written by this command; name another file.")
         if path.is_dir():
             raise refusal(path, "it is a directory; name a file")
+        if _is_device(path):
+            raise refusal(path, "it is a device or a pipe; name a file")
         check_writable(path.resolve().parent)
     except OSError as e:
         raise refusal(path, e) from None

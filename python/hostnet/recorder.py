@@ -59,7 +59,7 @@ def record(options: Mapping[str, Any], out: Path, quiet: bool = False) -> int:
     asked = {**options, "version": options["version"] or packaged(options)}
     stop, to_stop = os.pipe()
     told, to_tell = os.pipe()
-    command = [sys.executable, "-m", "hostnet.recorder", json.dumps(asked), str(out.absolute()), f"{stop},{to_tell}"]
+    command = [sys.executable, "-m", "hostnet.recorder", json.dumps(asked), str(out.resolve()), f"{stop},{to_tell}"]
     given = subprocess.PIPE if _lacks_input() else None
     tracer = subprocess.Popen(
         command, stdin=given, pass_fds=(stop, to_tell), start_new_session=True, env=_environment()

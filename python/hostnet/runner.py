@@ -161,7 +161,7 @@ def _drain(
     workers: list[_Worker] = []
     failures: list[BaseException] = []
     root = str(cache.root.absolute())
-    more = {} if pcap is None else {"pcap": str(pcap.absolute())}
+    more = {} if pcap is None else {"pcap": str(pcap.resolve())}
 
     def work(worker: _Worker) -> None:
         while not failures:

@@ -502,7 +502,32 @@ class Scenario(Fields):
             raise SpecError(f"{self._file}: a value is not a finite number.") from None
         except TypeError as e:
             raise SpecError(f"{self._file}: a value is of a type that a scenario cannot hold ({e}).") from None
+        beyond = next(
+            (leaf for leaf in _leaves(self._data, "") if isinstance(leaf[1], int) and not _in_toml(leaf[1])), None
+        )
+        if beyond is not None:
+            raise SpecError(f"{self._file}: {beyond[0]} = {beyond[1]} is {_BEYOND}.")
         return _core.resolve(text, self._file, platform_dirs(self._origin))
+
+
+_BEYOND = "beyond what a whole number of TOML holds (64 bits)"
+
+
+def _in_toml(number: int) -> bool:
+    """Whether TOML, whose whole numbers have 64 bits with a sign, holds a number."""
+    return -(2**63) <= number < 2**63
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The values below ``path`` that are neither tables nor lists, each with its path."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{i}]")
+    else:
+        yield path, value
 
 
 def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
@@ -552,8 +577,8 @@ def parse_value(text: str, path: str = "") -> Any:
         return text
     except RecursionError:
         raise HostnetError(f"{named[:60]}...: is nested too deeply to be read.") from None
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise HostnetError(f"{named} is beyond what a whole number of TOML holds (64 bits).")
+    if isinstance(value, int) and not _in_toml(value):
+        raise HostnetError(f"{named} is {_BEYOND}.")
     return value
 
 

@@ -44,6 +44,17 @@ def test_an_epoch_has_the_counts_of_tenants_and_cores_and_sets_ways() -> None:
             hn.run(scenario(), control=wrong, interval="10 us")
 
 
+def test_an_interval_that_no_run_reaches_is_a_warning_and_another_type_a_sentence() -> None:
+    calls: list[float] = []
+    result = hn.run(scenario(), control=lambda epoch: calls.append(epoch.now_us), interval="10 s")
+    said = [w for w in result.warnings if "never called: no epoch of 10 s ended within the run" in w]
+    assert len(said) == 1 and not calls
+    short = hn.run(scenario(), control=lambda epoch: calls.append(epoch.now_us), interval="10 us")
+    assert calls and not any("never called" in w for w in short.warnings)
+    with pytest.raises(HostnetError, match='interval = 5 is no time with its unit, such as "10 us"'):
+        hn.run(scenario(), control=calls.append, interval=5)
+
+
 @pytest.mark.parametrize(
     "wrong, said",
     [

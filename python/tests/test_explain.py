@@ -124,6 +124,64 @@ def test_domains_follow_littles_law(recorded):
     assert lfb.exhausted and iio.exhausted
 
 
+@pytest.mark.parametrize(
+    "changes, seconds, says",
+    [
+        (
+            ("cores=2",),
+            None,
+            ["60 of 24 credits of the line fill buffers", "check --platform, cores, core_ghz and the time recorded"],
+        ),
+        (("channels=1",), None, ["% of the memory channels' rate", "check --platform, channels, t_trans_ns and"]),
+        ((), 1.0, ["920 of 92 credits of the IIO write buffer", "check --platform, irp_ghz, cha_ghz and"]),
+        (("cores=5",), None, []),
+    ],
+)
+def test_more_in_use_than_the_machine_has_is_a_note(recorded, changes, seconds, says):
+    """60 line fill buffers are those of 5 cores; 40 GB/s are more than one channel of DDR4-2933 carries, 23.5."""
+    text = perf(quadrant3()).replace("duration_time", "other") if seconds else perf(quadrant3())
+    notes = " ".join(explain.of_counters(recorded(text), changes, seconds=seconds).notes)
+    assert all(part in notes for part in says) and ("more than the machine has" in notes) == bool(says)
+
+
+def test_constants_of_ddr_are_not_those_of_other_memory(recorded):
+    """The channels of a stack of HBM2E carry 8 x 51.2 GB/s, so that 250 GB/s fit."""
+    rates = quadrant3(cas_read=150 * LINES, cas_write=100 * LINES)
+    ex = explain.of_counters(recorded(perf(rates)), platform="xeonmax")
+    assert "mem_utilisation" not in ex.facts and "memory channels' rate" not in " ".join(ex.notes)
+    assert "dclk_ghz" in " ".join(ex.missing)
+
+
+def test_missing_events_are_named_as_the_recorded_processor_has_them(recorded):
+    """Linux, pmu-events/arch/x86/amdzen4: Zen counts no line of the IIO. intel/perfmon, ICX: an Ice Lake counts those."""
+    zen = {"ls_alloc_mab_count": 60 * CORE, "ls_any_fills_from_sys.all": 16 * LINES}
+    said = " ".join(explain.of_counters(recorded(perf(zen)), platform="turin").missing)
+    assert (
+        "the event `irp_occupancy` (IIO write buffer entries, summed over cycles) is missing, which the recorded"
+        in said
+    )
+    assert "uncore_" not in said
+    ice = {f"unc_cha_tor_{what}.{kind}": CHA for what in ("occupancy", "inserts") for kind in ("ia_drd", "io_itom")}
+    ice |= {"l1d_pend_miss.pending": 60 * CORE, "mem_load_retired.l1_miss": 16 * LINES}
+    said = " ".join(explain.of_counters(recorded(perf(ice), "b.csv"), platform="icelake").missing)
+    assert "is missing; record it as `unc_m_rpq_occupancy_pch0` and `unc_m_rpq_occupancy_pch1`" in said
+    assert "is missing; record it as `unc_i_transactions.wr_pref`" in said
+    assert (
+        "wmm_to_rmm` (changes from write to read mode) is missing, which the recorded processor does not count" in said
+    )
+    own = " ".join(explain.of_counters(recorded(perf({"lfb_occupancy": CORE, "l1_miss": LINES}), "c.csv")).missing)
+    assert "record it as `uncore_irp/event=0xf,umask=0x4,name=irp_occupancy/`" in own
+
+
+def test_bandwidths_alone_are_told_with_their_share_of_the_channels(recorded):
+    """40 GB/s of the 46.9 that two channels of DDR4-2933 carry are 85 %."""
+    ex = explain.of_counters(recorded(perf({"cas_read": 16 * LINES, "cas_write": 24 * LINES})))
+    assert ex.regime == "not judged"
+    assert "Memory reads 16.0 GB/s and writes 24.0 GB/s, 85 % of what its channels carry." in ex.paragraph()
+    only = explain.of_counters(recorded(perf({"cas_read": 16 * LINES}), "b.csv"), platform="xeonmax")
+    assert "Memory reads 16.0 GB/s." in only.paragraph()
+
+
 def test_exhausted_device_credits_are_the_red_regime(recorded):
     ex = explain.of_counters(recorded(perf(quadrant3())))
     assert ex.regime == "red"

@@ -328,6 +328,11 @@ def test_a_line_takes_its_interval_on_the_path_to_the_home_agent(run):
     result = run(1, 1, **{"platform.iio.line_interval": "12 ns"})
     assert result["p2m_gbs"] == pytest.approx(64 / 12, rel=0.02)
     assert result["iio_path_util"] == pytest.approx(1, abs=0.01)
+    # Beside SSDs that read memory, each direction gets a part of it.
+    sc = Scenario.load("quadrant1").with_({**SHORT, "tenant.0.cores": 1, "platform.iio.line_interval": "12 ns"})
+    sc.peripheral.append({**sc.to_dict()["peripheral"][0], "op": "p2m_read", "cores": 0})
+    both = api.run(sc, quiet=True)
+    assert both["p2m_gbs"] == pytest.approx(64 / 12, rel=0.02) and both["iio_read_occ"] > 1 < both["iio_write_occ"]
 
 
 def test_a_fitted_value_that_a_faster_link_has_outgrown_is_a_note():

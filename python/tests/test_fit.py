@@ -28,7 +28,8 @@ def test_a_faster_link_than_the_path_to_the_home_agent_is_named(own):
         "iio.line_interval",
     )
     assert said == [
-        "A port of 16 lanes carries 55.9 GB/s (pcie.generation), and the path to the home agent 32.0 (iio.line_interval)."
+        "A port of 16 lanes carries 55.9 GB/s (pcie.generation), and the path to the home agent 32.0, reads and writes "
+        "together (iio.line_interval)."
     ]
     assert not about(own('pcie.generation = "gen5"\niio.line_interval = "1 ns"'), "iio.line_interval")
 

@@ -135,6 +135,11 @@ def test_wrong_precision_is_one_sentence(short, cli):
         assert why in str(raised.value)
     with pytest.raises(hn.HostnetError, match="seeds = 1 is not within 2 to 10,000"):
         hn.run(short, seeds=1)
+    # None of these means whole windows, which "off" asks for.
+    for command in (["run", "kvs"], ["study", "sweeper", "fig5"]):
+        for value in ("0", "0%", "-2%", "200%", "nan"):
+            refused = cli(*command, "--precision", value, check=2).stderr
+            assert f"--precision {value} is not above 0 and below 50%" in refused and "or off" in refused
 
 
 def test_tables_frames_and_plots_show_intervals(short, capsys, monkeypatch, cli, tmp_path):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -306,6 +307,29 @@ def test_an_unwritable_cache_is_known_before_anything_runs(cli, tiny_file, monke
     began = time.monotonic()
     said = one_sentence(cli("run", tiny_file, "--set", "run.requests=500000000"))
     assert "/proc/hostnet-cache" in said and time.monotonic() - began < 30
+
+
+def test_devices_and_pipes_are_refused_and_links_stay(cli, tiny_file, tmp_path):
+    """A file is written beside its name and then renamed, which would replace the device, the pipe or the link."""
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target.json"
+    os.mkfifo(pipe)
+    fixed = ["--set", "run.load=fixed", "--set", "traffic.rate=1 Mrps"]
+    for args in (
+        ["run", tiny_file, *fixed, "--pcap", pipe],
+        ["trace", tiny_file, "-o", pipe],
+        ["trace", tiny_file, "--memory", "ramulator2", "-o", pipe],
+        ["record", "-o", pipe, "--", "/bin/true"],
+        ["schema", "--md", pipe],
+    ):
+        assert f"{pipe}: cannot be written (it is a device or a pipe; name a file)" in one_sentence(cli(*args))
+    assert pipe.is_fifo()
+    # No command is tried on real devices, since a test with a fault and the rights of root would replace them.
+    for device in ("/dev/null", "/dev/stdout", "/dev/fd/1"):
+        with pytest.raises(hn.HostnetError, match="it is a device or a pipe"):
+            output.check_file(Path(device))
+    link.symlink_to(target)
+    cli("trace", tiny_file, "--packets", "1", "-o", link, check=0)
+    assert link.is_symlink() and target.read_text().startswith("{")
 
 
 def test_a_full_standard_output_is_one_sentence(cli, tiny_file):

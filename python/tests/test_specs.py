@@ -475,14 +475,34 @@ def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
         "whole number, text",
         "2",
         "LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of "
-        '`tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every '
-        'way of the platform\'s LLC. A bit mask is written as the range of its bits: 0x600 is "9-10". 2, which are ways 0 '
-        "and 1, when absent. Where "
+        '`tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, "0x600" is the bit mask '
+        'of "9-10", and "all" stands for every way of the platform\'s LLC. 2, which are ways 0 and 1, when absent. Where '
         '`caches.llc.quirks.device_ways = "highest"`, ways count from the other end.',
     ]
     assert said("placement.ways") == {"ways": placement["ways"]}
     assert said("traffic")["rate"][0] == '"26 Mrps", "10 Gbps"'
+    assert said("run")["loss"][:2] == ['share, as 0.02 or "2 %"', "0.01"]
     assert said("placement.policy")["dma"] == ["", "", "Conventional DMA: inbound lines go to DRAM."]
+
+
+def test_the_keys_that_take_percentages_are_the_shares_of_the_reference(tiny):
+    """Numbers that are no shares refuse a percentage, and shares read it as a hundredth of its number."""
+    told = {f"{path}.{key}": takes for path, rows in keys.tables() for key, takes, _, _ in rows if path == "run"}
+    for key in ("loss", "precision", "search_tolerance"):
+        assert told[f"run.{key}"] == 'share, as 0.02 or "2 %"'
+    assert told["run.slo_multiple"] == "number"
+    searching = tiny.with_({"run.load": "peak_loss", "run.requests": 4000})
+    assert json.loads(searching.with_({"run.loss": "2 %"}).resolve())["run"]["loss"] == 0.02
+
+
+@pytest.mark.parametrize("key, shown", [("seed", "seed"), ("tenant.0.cores", "tenant[0].cores")])
+def test_a_number_beyond_64_bits_is_named_with_its_key(tiny, key, shown):
+    for number in (2**63, 2**64 - 1, 2**70):
+        with pytest.raises(
+            HostnetError, match=re.escape(f"{shown} = {number} is beyond what a whole number of TOML holds")
+        ):
+            tiny.with_({key: number}).resolve()
+    assert json.loads(tiny.with_({"seed": 2**63 - 1}).resolve())["seed"] == 2**63 - 1
 
 
 def test_kinds_are_told_and_the_keys_of_one():

@@ -188,6 +188,11 @@ def test_all_figures_of_a_system_are_its_own_and_no_pattern_goes_unheard():
             studies.matching("hostnetwork", pattern)
 
 
+def test_a_system_without_a_figure_is_answered_with_one_and_a_wrong_system_with_the_right_ones(cli):
+    assert "there is no system 'sweper'; did you mean \"sweeper\"" in cli("study", "sweper", check=2).stderr
+    assert "which figure of 'idio', such as 'fig" in cli("study", "idio", check=2).stderr
+
+
 @pytest.mark.parametrize("study", studies.all_studies(), ids=lambda s: s.table)
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_point_resolves_and_rows_are_distinct(study, quick):

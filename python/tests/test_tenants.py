@@ -117,6 +117,16 @@ def test_explain_says_who_takes_dram_and_who_loses_packets(result):
     assert [t["tenant"] for t in ex.as_dict()["tenants"]] == [*PACKETS, "batch"]
 
 
+def test_lines_of_devices_belong_to_no_tenant(path):
+    """Four lanes of PCIe 4.0 carry some 7 GB/s, to DRAM without DDIO."""
+    sc = hn.Scenario.load(path).with_({"placement": {"policy": "dma"}})
+    sc.peripheral.append({"kind": "ssd", "op": "p2m_write", "queue_depth": 64, "block": "64 KiB"})
+    ex = explain.of_result(hn.run(sc))
+    rest = 1 - sum(t["dram_share"] for t in ex.as_dict()["tenants"])
+    assert rest > 0.01
+    assert f"and {100 * rest:.0f} % belong to no tenant, but to devices and the system." in ex.paragraph()
+
+
 def test_explain_names_the_tenant_that_loses_packets_and_has_no_time_left(path):
     # A core needs more than 0.3 us for a packet of 1,024 B, so that it cannot serve 6 million a second.
     over = hn.Scenario.load(path).with_({"tenant.1.traffic.rate": "6 Mrps", "run.requests": 40_000})

@@ -148,6 +148,24 @@ fn the_tenants_add_up_to_the_host() {
     assert!(dropped > 0.5, "{dropped} Mpps are dropped");
 }
 
+/// Without DDIO every line of an SSD goes to DRAM, at the rate of writes over four lanes of PCIe 4.0: 16 GT/s, 128 of 130 bits,
+/// 3 % of packets of the link, and 256 of 280 bytes. None of these lines belongs to a tenant.
+#[test]
+fn lines_of_an_ssd_belong_to_no_tenant() {
+    let text = on_icx(RUN, "").replacen("\"ddio\", ways = 2", "\"dma\"", 1)
+        + &driven("first", 2, "n", FORWARDER, "arrivals = \"fixed\", rate = \"1 Mpps\", packet = \"512 B\"")
+        + &tenant("second", 1, "", "{ kind = \"stream\", buffer = \"64 MiB\" }", "")
+        + &nic("n", "100 Gbps")
+        + "[[peripheral]]\nkind = \"ssd\"\nop = \"p2m_write\"\nqueue_depth = 64\nblock = \"64 KiB\"\n";
+    let o = simulate(&text);
+    let rest = get(&o, "mem_bw_gbs") - sum(&o, "dram_read_gbs") - sum(&o, "dram_write_gbs");
+    let ssd = 16.0 * 4.0 * 128.0 / 130.0 * 0.97 / 8.0 * 256.0 / 280.0;
+    assert!(close(rest, ssd, 0.02), "{rest} GB/s of no tenant, {ssd} GB/s of the SSD");
+    assert!(close(1.0 - sum(&o, "dram_share"), rest / get(&o, "mem_bw_gbs"), 1e-6));
+    // A frame of 512 B is written to memory, read, and sent from the caches: 16 lines and its descriptors.
+    assert!(of(&o, "first", "dram_share") * get(&o, "mem_bw_gbs") < 2.0, "{}", of(&o, "first", "dram_share"));
+}
+
 /// Below its capacity each tenant serves what is offered to it, whichever stack and NIC it has.
 #[test]
 fn stacks_and_nics_of_all_kinds_run_side_by_side() {

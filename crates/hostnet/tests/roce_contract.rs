@@ -79,6 +79,36 @@ fn n04_a_buffer_that_would_lose_packets_is_refused() {
     }
 }
 
+/// Keys of the way that a device does not use changed nothing; each is used the other way.
+#[test]
+fn keys_of_the_other_direction_are_refused() {
+    let ssds = |op: &str, more: &str| {
+        text(op, more, "").replacen("\"roce\"", "\"ssd\"\ncount = 2\nqueue_depth = 8\nblock = \"64 KiB\"", 1)
+    };
+    let refused = |text: &str| resolve(text, "r.toml", &[platforms()]).err().map(|e| e.to_string());
+    for (op, other, key, value) in [
+        ("p2m_read", "p2m_write", "receive_buffer", "\"160 KiB\""),
+        ("p2m_read", "p2m_write", "propagation", "\"50 ns\""),
+        ("p2m_read", "p2m_write", "quirks.xoff", "\"86 KiB\""),
+        ("p2m_read", "p2m_write", "quirks.xon", "\"40 KiB\""),
+        ("p2m_read", "p2m_write", "quirks.pause_response", "\"1 us\""),
+        ("p2m_write", "p2m_read", "tags", "8"),
+        ("p2m_write", "p2m_read", "quirks.transmit_buffer", "\"64 KiB\""),
+    ] {
+        let line = format!("{key} = {value}");
+        let said = refused(&text(op, &line, "")).expect(key);
+        let told = format!("peripheral[0].{key} = ");
+        assert!(said.contains(&told) && said.contains(op) && said.ends_with("; leave it out."), "{said}");
+        assert_eq!(refused(&text(other, &line, "")), None, "{key}");
+    }
+    assert!(refused(&ssds("p2m_write", "tags = 8")).expect("tags").contains("peripheral[0].tags = 8 has no effect"));
+    assert_eq!(refused(&ssds("p2m_read", "tags = 8")), None);
+    let pages = refused(&ssds("p2m_read", "page = \"2 KiB\"")).expect("page");
+    assert!(pages.contains("peripheral[0].page = \"2 KiB\" has no effect: no core accounts for pages"), "{pages}");
+    // Nothing that comes can be lost where nothing comes.
+    assert_eq!(refused(&text("p2m_read", "link = \"400 Gbps\"", "")), None);
+}
+
 #[test]
 fn n05_reads_are_bounded_by_entries_and_by_what_the_nic_holds() {
     let o = simulate(&text("p2m_read", "", "[override.iio]\nread_buffer = 16\n"));

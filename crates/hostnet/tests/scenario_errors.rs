@@ -141,12 +141,16 @@ fn bit_masks_of_ways_are_answered_with_their_range() {
         (
             "llc_ways = 12",
             "llc_ways = 0xf",
-            "tenant[0].llc_ways = 0xf is a bit mask, which would read as a number of ways; write its ways as a range, \"0-3\"",
+            "tenant[0].llc_ways = 0xf is a bit mask, which would read as a number of ways; write its ways as a range, \"0-3\", \
+             or the mask as text, \"0xf\"",
         ),
         ("llc_ways = 12", "llc_ways = 0b101", "write its ways as a range, such as \"0-3\""),
         ("ways = 2\nsweep", "ways = 0x600\nsweep", of_devices),
         ("llc_ways = 12", "llc_ways = 240", "llc_ways: 240 is not within 1 to 12; the ways of mask 0xf0 are \"4-7\""),
         ("llc_ways = 12", "llc_ways = 13", "llc_ways: 13 is not within 1 to 12."),
+        ("llc_ways = 12", "llc_ways = \"0x5\"", "llc_ways: \"0x5\" is not a bit mask of ways side by side, such as \"0xf\""),
+        ("llc_ways = 12", "llc_ways = \"0x1f00\"", "llc_ways: \"0x1f00\" is not within the ways \"0-11\""),
+        ("llc_ways = 12", "llc_ways = \"four\"", "such as \"0-3\", or a bit mask such as \"0xf\""),
     ] {
         let said = message(from, to);
         one_sentence(&said);
@@ -528,6 +532,7 @@ fn a_range_of_ways_is_the_same_as_a_number_where_they_are_the_same_ways() {
     assert_eq!(with("\"0-3\"").unwrap(), with("4").unwrap());
     assert_eq!(with("4").unwrap().placement.ways.mask(), 0b1111);
     assert_eq!(with("\"4-7\"").unwrap().placement.ways.mask(), 0b1111_0000);
+    assert_eq!(with("\"0xf0\"").unwrap(), with("\"4-7\"").unwrap());
     assert!(with("\"9-12\"").unwrap_err().contains("placement.ways = \"9-12\" is not within the LLC's ways, 0 to 11"));
     assert!(with("\"7-4\"").unwrap_err().contains("\"7-4\" is not a range of ways such as \"0-3\""));
 }

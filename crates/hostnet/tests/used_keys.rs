@@ -253,7 +253,7 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 47] = [
+const CONDITIONS: [(&str, &str); 48] = [
     ("seed", "Seed of every random stream"),
     ("quirks.receive_branches", "without that key they change nothing"),
     ("quirks.transmit_branches", "without that key they change nothing"),
@@ -290,6 +290,7 @@ const CONDITIONS: [(&str, &str); 47] = [
     ("placement.iat.min_ways", "matters once the loop has shrunk so far"),
     ("placement.sweep_tx", "Applications that send nothing have no such buffers"),
     ("quirks.detach_instructions", "whose metadata represents data elsewhere"),
+    ("placement.resq", "Rings whose buffers fit stay as they are"),
     ("placement.sweep_rx", "sends in place has no last read"),
     ("quirks.throttle", "A poll-mode driver takes no interrupts"),
     ("quirks.replenish", "fetched descriptors long before packets come"),

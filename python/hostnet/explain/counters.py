@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import HostnetError
 from ..paths import nearest
-from .events import BY_NAME, OWN, SUMS, VENDOR
+from .events import BY_NAME, OWN, PROCESSORS, SUMS, VENDOR
 from .machine import BELOW, property_value
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}$")
@@ -48,7 +48,7 @@ class Recording:
     ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and
     ``machine`` what the file says about its machine. ``busy_cores`` counts CPUs that held line fill buffers, where the file
     tells CPUs apart. Where the file tells sockets apart, ``sockets`` counts them, and ``parts`` has the recording of each by
-    its name.
+    its name. ``processor`` is the key of `events.PROCESSORS` whose names the file uses, or empty.
     """
 
     file: str
@@ -59,6 +59,7 @@ class Recording:
     busy_cores: int | None = None
     sockets: int = 1
     parts: Mapping[str, Recording] = field(default_factory=dict)
+    processor: str = ""
 
     def __contains__(self, name: str) -> bool:
         return name in self.rates
@@ -73,7 +74,14 @@ class Recording:
     def why(self, name: str) -> str:
         """Reason why an event has no rate."""
         e = BY_NAME[name]
-        return self.lost.get(name) or f"the event `{name}` ({e.meaning}) is missing; record it as `{e.perf}`"
+        named = PROCESSORS[self.processor][1] if self.processor else {name: [e.perf]}
+        wanted = " and ".join(f"`{part}`" for part in named.get(name, ()))
+        told = (
+            f"is missing; record it as {wanted}"
+            if wanted
+            else "is missing, which the recorded processor does not count"
+        )
+        return self.lost.get(name) or f"the event `{name}` ({e.meaning}) {told}"
 
 
 @dataclass
@@ -345,7 +353,8 @@ class _Sums:
             *self.notes,
         ]
         sockets = max(len(parts or ()), 1)
-        return Recording(file, found_rates, found_lost, tuple(notes), machine, _busy(self.cores), sockets, parts or {})
+        busy, processor = _busy(self.cores), _processor({*rates, *lost})
+        return Recording(file, found_rates, found_lost, tuple(notes), machine, busy, sockets, parts or {}, processor)
 
 
 def _busy(cores: Mapping[str, float]) -> int | None:
@@ -554,6 +563,13 @@ def _kind(parts: list[str]) -> str:
 def _kinds(event: str, rates: Mapping[str, float]) -> dict[str, str]:
     """The recorded alternatives of a CHA's event, by what they count."""
     return {_kind(parts): parts[0] for parts in SUMS.get(event, []) if parts[0] in rates}
+
+
+def _processor(named: set[str]) -> str:
+    """The key of the processor whose names of events most of ``named`` are; empty where most are those of `events.EVENTS`."""
+    of = {key: sum(p in named for parts in listed.values() for p in parts) for key, (_, listed) in PROCESSORS.items()}
+    best = max(of, key=lambda key: of[key])
+    return best if of[best] > sum(n in BY_NAME for n in named) else ""
 
 
 def _marks(parts: list[str]) -> set[str]:

@@ -38,6 +38,10 @@ TERMS = {
     "top_of_queue": "opening rows (row misses and conflicts)",
     "cha_admission": "admission at the CHA",
 }
+#: Rates of DRAM, each with a verb.
+_RATES = {"mem_read_gbs": "reads", "mem_write_gbs": "writes"}
+#: Share of the lines that DRAM moves from which those of no tenant are told.
+BACKGROUND_SHARE = 0.01
 
 
 @dataclass
@@ -222,6 +226,8 @@ class Explanation:
                 if more <= AMPLE:
                     state += f", which mask {100 * more:.0f} % more latency"
             said.append(state + ".")
+        if not self.domains:
+            said += self._memory()
         said += self._full_parts() + self._busy_cores() + self._closed_loops()
         said += ([] if self.lossy else self._lost_packets()) + self._by_tenant()
         why = self.reasons()
@@ -239,6 +245,13 @@ class Explanation:
                 f"{e.error_pct:+.0f} % from what was measured."
             )
         return " ".join(said)
+
+    def _memory(self) -> list[str]:
+        """A sentence about the rates of DRAM, where they were recorded."""
+        rates = [f"{verb} {self.facts[f]:.1f} GB/s" for f, verb in _RATES.items() if f in self.facts]
+        used = self.facts.get("mem_utilisation")
+        share = "" if used is None else f", {100 * used:.0f} % of what its channels carry"
+        return [f"Memory {' and '.join(rates)}{share}."] if rates else []
 
     def _sure(self, fact: str, times: float = 1) -> str:
         """A fact, `times` as large, and the distance of the ends of its interval where that is known."""
@@ -340,6 +353,8 @@ class Explanation:
         shares = sorted(((r["dram_share"] or 0.0, r["tenant"]) for r in found), reverse=True)
         said = []
         if shares and shares[0][0] > 0:
+            if (rest := 1.0 - sum(share for share, _ in shares)) >= BACKGROUND_SHARE:
+                shares.append((rest, "no tenant, but to devices and the system"))
             *parts, last = (f"{100 * share:.0f} % belong to {name}" for share, name in shares)
             said.append(f"Of the lines that DRAM moves, {', '.join(parts)} and {last}.")
         for r in found:

@@ -25,6 +25,8 @@ _OWN = (
 
 #: Constants of the paper's machine that do not apply to other machines.
 _PAPERS = ("c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns", "cha_dram_read_ns")
+#: Constants of the paper's DDR4, for which a platform with other memory has values of its own or none.
+_OF_DDR = ("dclk_ghz", "t_trans_ns")
 _KNOWN = ("cores", "p2m_read_ns")
 
 
@@ -52,7 +54,7 @@ def machine(
         from ..api import platform as described
 
         found = described(platform)
-        values = {k: v for k, v in values.items() if k not in _PAPERS} | clocks(found)
+        values = {k: v for k, v in values.items() if k not in _PAPERS + _OF_DDR} | clocks(found)
         if sockets > 1:  # cores are given for all nodes, everything else for one
             values["cores"] = float((found.get("nodes") or {}).get("cores") or found["core"]["count"])
     elif recorded:

@@ -21,6 +21,9 @@ _READ_CONSTANTS = ("channels", "dclk_ghz", "c2m_read_ns", "c2m_write_ns", "p2m_w
 #: Regimes, the one that says least of a machine's limits first.
 _RANK = ("idle", "not judged", "cores busy", "devices alone", "cores alone", "calm", "blue", "red")
 
+#: Ratio of what counters say to be in use to what the machine has, above which the two do not belong together.
+BEYOND = 1.1
+
 
 def explain(r: Recording, m: dict[str, float], changes: Sequence[str] = ()) -> Explanation:
     """Explain the recording ``r`` of the machine ``m``, which has ``changes`` such as "cores=6". Raises HostnetError when
@@ -80,12 +83,32 @@ def _explain(r: Recording, m: dict[str, float]) -> Explanation:
     read = _reads(ex, r, m)
     if not any(d.traffic == "p2m" for d in ex.domains) and not (written and read):
         ex.unmeasured.add("p2m")
+    ex.notes[:0] = _impossible(ex)
     if not ex.domains and not ex.facts:
         known = next((n for n in r.rates if n in BY_NAME), "")
         raise HostnetError(
             f"{r.file}: nothing can be judged from {f'`{known}`' if known else 'it'} alone; left out: {'; '.join(ex.missing)}."
         )
     return ex
+
+
+def _impossible(ex: Explanation) -> list[str]:
+    """Sentences about what the counters say to be in use and the machine does not have, beyond what counters that took turns
+    are wrong by."""
+    beyond = [
+        (
+            f"{d.held:.0f} of {d.credits:.0f} credits of the {d.name}",
+            {"c2m": "cores, core_ghz", "p2m": "irp_ghz, cha_ghz"}[d.traffic],
+        )
+        for d in ex.domains
+        if d.credits is not None and d.held > BEYOND * d.credits
+    ]
+    if (used := ex.facts.get("mem_utilisation", 0.0)) > BEYOND:
+        beyond.append((f"{100 * used:.0f} % of the memory channels' rate", "channels, t_trans_ns"))
+    return [
+        f"the counters say that {what} are in use, more than the machine has; check --platform, {keys} and the time recorded"
+        for what, keys in beyond
+    ]
 
 
 def _lacking(r: Recording, m: dict[str, float], events: Sequence[str], constants: Sequence[str] = ()) -> str:

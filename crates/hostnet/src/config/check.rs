@@ -418,7 +418,8 @@ pub fn ways(given: Option<&WaysSpec>, of: u32) -> Result<u32, String> {
         Some(WaysSpec::Count(n)) => Err(format!("{n} is not within 1 to {of}{}", as_mask(*n, of))),
         Some(WaysSpec::Range(r)) => match Ways::parse(r) {
             Ok(w) if w.first + w.count <= of => Ok(w.mask()),
-            _ => Err(format!("\"{r}\" is not a range of ways such as \"0-{}\"", of - 1)),
+            Ok(_) => Err(format!("\"{r}\" is not within the ways \"0-{}\"", of - 1)),
+            Err(why) => Err(why),
         },
     }
 }

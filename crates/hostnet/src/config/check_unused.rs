@@ -12,6 +12,7 @@ use super::scenario::{
 };
 use crate::app::stream::AccessOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
+use crate::device::endpoint::DmaDirection;
 use crate::device::nic::EthernetSpec;
 use crate::kernel::units::Size;
 use crate::kernel::{Int, TenantId};
@@ -181,7 +182,8 @@ pub(super) fn outgrown(changes: &Value, s: &Scenario) -> Check {
     need(path >= link, || {
         format!(
             "override.{key} = {value} makes a port of {widest} lanes carry {link:.1} GB/s, and platform.iio.line_interval = \"{}\" lets \
-             {path:.1} GB/s through; give override.iio.line_interval as well, at most {:.3} ns for this port, or as it is",
+             {path:.1} GB/s through, reads and writes together; give override.iio.line_interval as well, at most {:.3} ns for one \
+             direction of this port and half of that for both, or as it is",
             iio.line_interval,
             LINE.to_f64() / link
         )
@@ -274,7 +276,49 @@ pub(super) fn unused(s: &Scenario) -> Check {
     duration(s)?;
     streams(s)?;
     pages(s)?;
+    directions(s)?;
     interrupts(s)
+}
+
+/// Checks that a device that moves data one way has no keys of the other way, and that an SSD whose pages no core accounts for
+/// has no size of them.
+fn directions(s: &Scenario) -> Check {
+    for (i, p) in s.peripherals.iter().enumerate() {
+        let both: [(&[&str], &str); 2] = match p {
+            PeripheralSpec::Roce(nic) if nic.op == DmaDirection::P2mWrite => {
+                [(&["tags", "quirks.transmit_buffer"], "with op = \"p2m_write\" the NIC reads no memory"), (&[], "")]
+            }
+            PeripheralSpec::Roce(_) => [
+                (
+                    &["receive_buffer", "quirks.xoff", "quirks.xon"],
+                    "with op = \"p2m_read\" the NIC receives no packets",
+                ),
+                (&["quirks.pause_response", "propagation"], "with op = \"p2m_read\" the NIC pauses no peer"),
+            ],
+            PeripheralSpec::Ssd(ssd) => {
+                let tags: &[_] = if ssd.op == DmaDirection::P2mWrite { &["tags"] } else { &[] };
+                let page: &[_] = if ssd.cores == 0 { &["page"] } else { &[] };
+                [
+                    (tags, "with op = \"p2m_write\" the SSDs read no memory"),
+                    (page, "no core accounts for pages without cores"),
+                ]
+            }
+            PeripheralSpec::Ethernet(_) => continue,
+        };
+        let all = serde_json::to_value(p).unwrap_or_default();
+        for (key, why) in both.iter().flat_map(|(keys, why)| keys.iter().map(move |key| (key, why))) {
+            // A key is given if the rest of the table stands for another device.
+            let (table, last) = key.rsplit_once('.').unwrap_or(("", key));
+            let mut rest = all.clone();
+            let at = if table.is_empty() { Some(&mut rest) } else { rest.get_mut(table) };
+            let value = at.and_then(Value::as_object_mut).and_then(|t| t.remove(last));
+            if serde_json::from_value::<PeripheralSpec>(rest).is_ok_and(|default| default != *p) {
+                let value = value.unwrap_or_default();
+                return Err(format!("peripheral[{i}].{key} = {value} has no effect: {why}; leave it out"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks that no packet size is given together with an application that sets the size itself.

@@ -414,9 +414,14 @@ fn mask_in(path: &str, value: &DeValue) -> Option<String> {
     match value {
         DeValue::Integer(n) if of_ways && n.radix() != 10 => {
             let bits = u32::from_str_radix(n.as_str(), n.radix()).ok().and_then(Ways::of_mask);
-            let range = bits.unwrap_or(Ways { first: 0, count: 4 }).range();
+            let ways = bits.unwrap_or(Ways { first: 0, count: 4 });
             let such = if bits.is_some() { "" } else { "such as " };
-            Some(format!("{path} = {n} is a bit mask, which would read as a number of ways; write its ways as a range, {such}\"{range}\""))
+            Some(format!(
+                "{path} = {n} is a bit mask, which would read as a number of ways; write its ways as a range, \
+                 {such}\"{}\", or the mask as text, {such}\"{:#x}\"",
+                ways.range(),
+                ways.mask()
+            ))
         }
         DeValue::Table(table) => mask(path, table),
         DeValue::Array(list) => {

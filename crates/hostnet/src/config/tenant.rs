@@ -15,13 +15,14 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
-/// LLC ways: a number counts ways from the top way down, a string such as "0-3" names a range of them.
+/// LLC ways: a number counts ways from the top way down, a string such as "0-3" names a range of them, and a string such as
+/// "0xf" is their bit mask.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a whole number of ways, or a range of ways such as \"0-3\"")]
+#[serde(untagged, expecting = "expected a whole number of ways, or a range of ways such as \"0-3\" or \"0xf\"")]
 pub enum WaysSpec {
     /// A number of ways, counted from the top way down.
     Count(u32),
-    /// Ways by number, such as `0-3`.
+    /// Ways by number, such as `0-3`, or by bit mask, such as `0xf`.
     Range(String),
 }
 
@@ -504,8 +505,8 @@ pub(super) struct WrittenTenant {
     #[serde(default)]
     node: u8,
     /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top way
-    /// down, whereas the number of `placement.ways` counts from way 0 up; a string such as "0-3" names a range. A bit
-    /// mask is written as the range of its bits: 0xf is "0-3". When absent, all ways.
+    /// down, whereas the number of `placement.ways` counts from way 0 up; a string such as "0-3" names a range,
+    /// and "0xf" is the bit mask of the same ways. When absent, all ways.
     #[serde(default)]
     llc_ways: Option<WaysSpec>,
     /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.

@@ -146,6 +146,8 @@ pub struct DeviceBuildContext<'a> {
     pub nics: IdVec<PortId, NicMemory>,
     /// Node to which the device will be attached.
     pub node: NodeId,
+    /// The kernel behind the tenants, to which the buffers of devices belong.
+    pub kernel: TenantId,
     /// Largest read request on the PCIe link: the key `pcie.max_read_request`.
     pub read_request: Size,
 }
@@ -155,7 +157,7 @@ impl DeviceBuildContext<'_> {
     pub fn buffer(&mut self, what: &str, lines: u64, contiguous: Contiguous) -> (Pages, RandomStream) {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
-        let r = self.map.add(lines, RegionKind::Io, Sharing::Device, TenantId(0));
+        let r = self.map.add(lines, RegionKind::Io, Sharing::Device, self.kernel);
         self.map.set_home(r, self.node);
         let mut rng = RandomStream::new(self.seed, what, self.port.to_u64());
         let key = rng.below(u64::MAX);

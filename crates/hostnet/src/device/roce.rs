@@ -47,13 +47,14 @@ pub struct RoceSpec {
     #[serde(default = "message")]
     pub buffer: Size,
     /// Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
-    /// before a paused peer stops. The default is 130,944 B.
+    /// before a paused peer stops. For `op = "p2m_write"`. The default is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
-    /// Flight time of a packet, MAC to MAC. The default is 100 ns.
+    /// Flight time of a packet, MAC to MAC. For `op = "p2m_write"`, whose peer reacts to a pause after this time. The default is
+    /// 100 ns.
     #[serde(default = "defaults::propagation")]
     pub propagation: Span,
-    /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
+    /// Maximum number of PCIe read requests that the NIC has outstanding. For `op = "p2m_read"`. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Contiguity of the physical memory of `buffer`: "buddy" (the default) for memory as Linux's buddy allocator
@@ -77,16 +78,20 @@ pub struct RoceQuirks {
     /// is 16.
     #[serde(default = "message_overhead")]
     pub message_overhead: u32,
-    /// Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B.
+    /// Bytes in the receive buffer at or above which the NIC pauses the peer. For `op = "p2m_write"`. The default is
+    /// 87,920 B.
     #[serde(default = "xoff")]
     pub xoff: Size,
-    /// Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720 B.
+    /// Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. For `op = "p2m_write"`.
+    /// The default is 83,720 B.
     #[serde(default = "xon")]
     pub xon: Size,
-    /// Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns.
+    /// Time from a pause frame's arrival at the peer to its effect there. For `op = "p2m_write"`. The default is
+    /// 2,017.28 ns.
     #[serde(default = "pause_response")]
     pub pause_response: Span,
-    /// Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32 KiB.
+    /// Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. For `op = "p2m_read"`. The
+    /// default is 32 KiB.
     #[serde(default = "transmit_buffer")]
     pub transmit_buffer: Size,
 }
@@ -147,7 +152,7 @@ impl RoceSpec {
             return Err(format!("quirks.xon = \"{}\" is above xoff = \"{}\"", self.quirks.xon, self.quirks.xoff));
         }
         let needed = self.quirks.xoff.0 + self.headroom();
-        if self.receive_buffer.0 < needed {
+        if self.op == DmaDirection::P2mWrite && self.receive_buffer.0 < needed {
             return Err(format!(
                 "receive_buffer = \"{}\" loses packets: beyond xoff = \"{}\" another {} B arrive before the peer stops; \
                  it takes {needed} B",

@@ -36,7 +36,7 @@ pub struct SsdSpec {
     /// Maximum rate of each SSD's medium. When absent, only the link limits the rate.
     #[serde(default)]
     pub media_rate: Option<Bandwidth>,
-    /// Maximum number of PCIe read requests that each SSD has outstanding. The default is 64.
+    /// Maximum number of PCIe read requests that each SSD has outstanding. For `op = "p2m_read"`. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move.
@@ -44,8 +44,8 @@ pub struct SsdSpec {
     /// simulated.
     #[serde(default)]
     pub cores: u32,
-    /// Size of the page for which the kernel's block layer does its accounting. The default is 4 KiB, because the
-    /// authors' scripts request no huge pages.
+    /// Size of the page for which the kernel's block layer does its accounting, with `cores`. The default is 4 KiB,
+    /// because the authors' scripts request no huge pages.
     #[serde(default = "defaults::page")]
     pub page: Size,
     /// Contiguity of the buffers' physical memory: "buddy" (the default) for memory as Linux's buddy allocator provides

@@ -166,8 +166,9 @@ impl<'a> HostLayout<'a> {
         let s = self.s;
         let nics = self.ports.iter_mut().map(|p| std::mem::take(&mut p.memory)).collect();
         let read_request = s.platform.pcie.as_ref().map_or(Size(512), |p| p.max_read_request);
-        let map = &mut self.map;
-        let mut context = DeviceBuildContext { map, seed: s.seed, port: 0, nics, node: NodeId(0), read_request };
+        let (kernel, map) = (self.kernel(), &mut self.map);
+        let mut context =
+            DeviceBuildContext { map, seed: s.seed, port: 0, nics, node: NodeId(0), kernel, read_request };
         self.devices = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
         for (port, spec) in s.ethernets() {
             let (plan, device) = (&self.ports[port], &mut self.devices[port.index()].0);

@@ -135,12 +135,12 @@ pub mod share {
 
     /// Schema of a share.
     pub fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["number", "string"] })
+        json_schema!({ "type": ["number", "string"], "title": "share", "examples": [0.02, "2 %"] })
     }
 
     /// Schema of a share that may be absent.
     pub fn schema_optional(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["number", "string", "null"] })
+        json_schema!({ "type": ["number", "string", "null"], "title": "share", "examples": [0.02, "2 %"] })
     }
 }
 

@@ -28,6 +28,6 @@ metrics! {
     LLC_MISS_RATIO ["fraction", Memory, Tenant] "Share of the accesses of the tenant's cores to the LLC that missed" run(Tenants, 8);
     DRAM_READ_GBS ["GB/s", Memory, Tenant] "DRAM bytes read for the tenant per second";
     DRAM_WRITE_GBS ["GB/s", Memory, Tenant] "DRAM bytes written for the tenant per second";
-    DRAM_SHARE ["fraction", Memory, Tenant] "Share of the lines that DRAM moved which belong to the tenant" run(Tenants, 9);
+    DRAM_SHARE ["fraction", Memory, Tenant] "Share of the lines that DRAM moved which belong to the tenant; those of SSDs and RoCE NICs belong to none" run(Tenants, 9);
     NODE ["", Constants, Tenant] "Node of the tenant's cores";
 }

@@ -39,7 +39,10 @@ pub struct Ways {
 
 /// Texts of [`Ways`]: a number of ways, the word "all" for every way of the LLC, or a range of ways.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "ways are a whole number, a range such as \"0-3\", or \"all\" of the LLC's")]
+#[serde(
+    untagged,
+    expecting = "ways are a whole number, a range such as \"0-3\", a bit mask such as \"0xf\", or \"all\" of the LLC's"
+)]
 enum WaysText {
     Count(u32),
     Range(String),
@@ -51,15 +54,19 @@ impl Ways {
         Ways { first: 0, count }
     }
 
-    /// Reads ways from a text such as "4-7" or "4".
+    /// Reads ways from a text: a range such as "4-7" or "4", or a bit mask such as "0xf0".
     ///
     /// # Errors
     /// Fails with one clause that names the text.
     pub fn parse(text: &str) -> Result<Ways, String> {
+        if let Some(digits) = text.trim().strip_prefix("0x") {
+            let ways = u32::from_str_radix(digits, 16).ok().and_then(Ways::of_mask);
+            return ways.ok_or_else(|| format!("\"{text}\" is not a bit mask of ways side by side, such as \"0xf\""));
+        }
         let (a, b) = text.split_once('-').unwrap_or((text, text));
         match (a.trim().parse::<u32>(), b.trim().parse::<u32>()) {
             (Ok(a), Ok(b)) if a <= b && b < u32::BITS => Ok(Ways { first: a, count: b - a + 1 }),
-            _ => Err(format!("\"{text}\" is not a range of ways such as \"0-3\"")),
+            _ => Err(format!("\"{text}\" is not a range of ways such as \"0-3\", or a bit mask such as \"0xf\"")),
         }
     }
 
@@ -109,9 +116,8 @@ pub struct PlacementSpec {
     /// Policy that chooses the destination of inbound lines.
     pub policy: PlacementPolicy,
     /// LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
-    /// `tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every
-    /// way of the platform's LLC. A bit mask is written as the range of its bits: 0x600 is "9-10". 2, which are ways 0 and 1,
-    /// when absent. Where
+    /// `tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, "0x600" is the bit mask
+    /// of "9-10", and "all" stands for every way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where
     /// `caches.llc.quirks.device_ways = "highest"`, ways count from the other end.
     #[serde(default = "ddio::default_ways")]
     #[schemars(with = "WaysText")]
@@ -129,7 +135,7 @@ pub struct PlacementSpec {
     #[serde(default)]
     pub iat: Option<iat::IatSpec>,
     /// Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the NIC
-    /// (ResQ).
+    /// (ResQ). Rings whose buffers fit stay as they are.
     #[serde(default)]
     pub resq: bool,
     /// Set of IDIO's mechanisms that are active; needs `policy = "idio"`. `dynamic` when absent.

@@ -18,8 +18,8 @@ pub struct IioSpec {
     pub read_buffer: u32,
     /// Time from an entry's allocation to the request's arrival at the home agent.
     pub to_cha: Span,
-    /// Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The default
-    /// is 0.
+    /// Time between two lines on their way to the home agent, those that devices write and requests for those that they read
+    /// alike: one clock period of the IIO's coherent side. The default is 0.
     #[serde(default)]
     pub line_interval: Span,
     /// Time from the home agent's answer to the release of the buffer entry.
