@@ -348,7 +348,7 @@ def test_points_that_studies_share_run_once_and_the_board_stays_the_same(own, tm
         with monkeypatch.context() as patch:
             patch.setattr(runner._Worker, "run", count)
             if how == "apart":
-                patch.setattr(scoreboard.BuiltStudies, "run_points", lambda *_: None)
+                patch.setattr(scoreboard.BuiltStudies, "run_first_points", lambda *_: None)
             options = {"studies": [file], "console": Console(quiet=True), "json_file": tmp_path / f"{how}.json"}
             assert scoreboard.main([claims_file(folder, *claims)], **options) == 0
         boards[how] = json.loads((tmp_path / f"{how}.json").read_text(encoding="utf-8"))

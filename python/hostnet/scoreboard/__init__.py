@@ -158,7 +158,7 @@ def _evaluated(claims: Sequence[Claim], board: StudySource) -> list[Result]:
     """A line of the board for each claim. Of built studies, it says how noise changes the verdict."""
     if not isinstance(board, BuiltStudies):
         return evaluate(claims, board)
-    board.run_points(claims)
+    board.run_first_points(claims)
     return noise.judged(evaluate(claims, board), board.draw)
 
 
@@ -241,10 +241,10 @@ class BuiltStudies:
                 except HostnetError as e:
                     raise claim.error("eval", str(e)) from None
 
-    def run_points(self, claims: Iterable[Claim]) -> None:
-        """Runs the points of all studies that the claims read, so that `run` finds their results in the cache."""
+    def run_first_points(self, claims: Iterable[Claim]) -> None:
+        """Runs the first points of all studies that the claims read, so that `run` finds their results in the cache."""
         from ..progress import Progress
-        from ..studies import run_points
+        from ..studies import run_first_points
 
         con, studies = connect(), self.studies()
         wanted: dict[str, None] = {}
@@ -253,7 +253,7 @@ class BuiltStudies:
             if None not in owners:  # another claim waits for a study that is not built yet
                 wanted |= dict.fromkeys(filter(None, owners))
         chosen = [self._all[studies[study]] for study in wanted]
-        run_points(chosen, quick=self._quick, jobs=self._jobs, progress=Progress(), precision=self._precision)
+        run_first_points(chosen, quick=self._quick, jobs=self._jobs, progress=Progress(), precision=self._precision)
 
     def run(self, system: str, figure: str) -> dict[str, Any]:
         """The study's table and its further tables, by SQL name."""

@@ -446,7 +446,7 @@ def run(
 
     The measurement of a point ends when the 95 % intervals of its leading metrics are as narrow as ``precision``, such as
     0.02 (the study's own by default, 2 %), and at the latest after the study's number of requests; at 0 it has them all."""
-    study = _to(precision, study)
+    study = _with_precision(study, precision)
     _check(study, quick)
     points, missing = _built(study.points(quick))
     if not points and study.of_file is not None:
@@ -478,7 +478,7 @@ def run(
     return done
 
 
-def run_points(
+def run_first_points(
     chosen: Iterable[Study],
     *,
     quick: bool,
@@ -495,12 +495,12 @@ def run_points(
     for study in chosen:
         with suppress(Exception):  # whatever it is, `run` meets it again
             _check(study, quick)
-            specs += _specs(_built(study.points(quick))[0], _to(precision, study))
+            specs += _specs(_built(study.points(quick))[0], _with_precision(study, precision))
     with suppress(HostnetError):
         run_many(specs, jobs=jobs, cache=cache, progress=progress, label="studies")
 
 
-def _to(precision: float | None, study: Study) -> Study:
+def _with_precision(study: Study, precision: float | None) -> Study:
     """The study with another precision, or with its own for None."""
     return study if precision is None else replace(study, precision=precision)
 
