@@ -24,6 +24,7 @@ __all__ = [
     "renamed",
     "resolve",
     "run",
+    "run_each",
     "schema",
     "stream_for",
     "student",
@@ -92,6 +93,7 @@ def run(
     control: Callable[[Epoch], object] | None = None,
     interval: str | None = None,
 ) -> str: ...
+def run_each(resolved: Sequence[str], on_progress: Callable[[float], object] | None = None) -> list[str]: ...
 def hint(word: str, choices: Sequence[str]) -> str: ...
 def parts() -> str: ...
 def trace(

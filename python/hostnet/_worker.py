@@ -1,4 +1,4 @@
-"""A worker process: runs the points that arrive on standard input, one JSON line each.
+"""A worker process: runs the points that arrive on standard input, one JSON line for those of one simulation.
 
 The worker stores every result before it reports the result, so that no point is lost whatever happens to the parent.
 Replies on standard output: {"progress"}, {"done"} or {"error", "kind"}.
@@ -26,17 +26,25 @@ def serve(requests: Iterable[str], replies: TextIO) -> None:
         replies.write(json.dumps(message) + "\n")
         replies.flush()
 
+    def on_progress(fraction: float) -> None:
+        reply(progress=fraction)
+
     for line in requests:
         task = json.loads(line)
         try:
-            text = _core.run(task["spec"], lambda fraction: reply(progress=fraction), task.get("pcap"))
-            Cache(task["cache"]).put(task["key"], text)
+            points, pcap = task["points"], task.get("pcap")
+            specs = list(points.values())
+            texts = (
+                _core.run_each(specs, on_progress) if pcap is None else [_core.run(s, on_progress, pcap) for s in specs]
+            )
+            for key, text in zip(points, texts, strict=True):
+                Cache(task["cache"]).put(key, text)
         except BrokenPipeError:
             return
         except BaseException as e:
             reply(**failure(e))
         else:
-            reply(done=task["key"])
+            reply(done=list(points))
 
 
 def follow(parent: int, seconds: float = 1.0) -> None:

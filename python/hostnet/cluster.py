@@ -7,7 +7,7 @@ no shared disk: hostnet sends a point as a resolved spec, receives the result, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import contextmanager
 from typing import Any
@@ -49,36 +49,38 @@ def _reason(e: BaseException) -> str:
     return str(e).split("\n")[0].rstrip(".") or type(e).__name__
 
 
-def execute(key: str, spec: str) -> dict[str, str]:
-    """Run one point on a worker: {"result": JSON text}, or {"error", "kind"}. The cache key on the worker must equal
-    ``key``, so that engine and captures are the same as on the submitting machine."""
+def execute(points: Mapping[str, str]) -> dict[str, str]:
+    """Run the points of one simulation (key to resolved spec) on a worker: the JSON text of each result by its key, or
+    {"error", "kind"}. The keys on the worker must be equal, so that engine and captures are the same as on the submitting
+    machine."""
     from . import _core
 
     try:
-        if key_of(spec) != key:
+        if any(key_of(spec) != key for key, spec in points.items()):
             raise HostnetError(
                 f"a worker has another hostnet ({engine_id()}) or another capture; install the same on all machines."
             )
-        return {"result": _core.run(spec, None, None)}
+        return dict(zip(points, _core.run_each(list(points.values())), strict=True))
     except BaseException as e:
         return failure(e)
 
 
 def run_on(
-    executor: Executor, order: Sequence[str], todo: dict[str, str], cache: Cache, report: Callable[[str, float], None]
+    executor: Executor, tasks: Sequence[Mapping[str, str]], cache: Cache, report: Callable[[str, float], None]
 ) -> None:
-    """Run the points ``todo`` (key to resolved spec) in this order, and store each result. Raises SpecError,
-    HostnetError or RunFailed for the first point that fails, after cancelling the others."""
-    futures = {executor.submit(execute, key, todo[key]): key for key in order}
+    """Run tasks in this order, each with the points of one simulation (key to resolved spec), and store each result. Raises
+    SpecError, HostnetError or RunFailed for the first task that fails, after cancelling the others."""
+    futures = [executor.submit(execute, points) for points in tasks]
     saved = 0
     try:
         for future in as_completed(futures):
             answer = future.result()
             if "error" in answer:
                 raise_for(answer)
-            cache.put(futures[future], answer["result"])
-            saved += 1
-            report(futures[future], 1.0)
+            for key, text in answer.items():
+                cache.put(key, text)
+                saved += 1
+                report(key, 1.0)
     except HostnetError:
         raise
     except (
@@ -86,7 +88,7 @@ def run_on(
         Exception,
     ) as e:  # each library has its own exception for a worker that was lost, or that has no hostnet
         raise RunFailed(
-            f"a worker of the cluster failed ({type(e).__name__}: {_reason(e)}); {saved} of {len(order)} points are "
+            f"a worker of the cluster failed ({type(e).__name__}: {_reason(e)}); {saved} of {sum(map(len, tasks))} points are "
             "saved and the same command resumes."
         ) from e
     finally:

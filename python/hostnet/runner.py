@@ -13,10 +13,9 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -70,9 +69,9 @@ class _Worker:
         assert self.process.stdin and self.process.stdout, "both are pipes"
         self._requests, self._replies = self.process.stdin, self.process.stdout
 
-    def run(self, task: dict[str, str], on_progress: Callable[[float], None]) -> None:
-        """Run one point to its end. Raises RunFailed when the engine or the process dies, and SpecError for an invalid
-        scenario."""
+    def run(self, task: Mapping[str, Any], on_progress: Callable[[float], None]) -> None:
+        """Run the points of one simulation to their end. Raises RunFailed when the engine or the process dies, and
+        SpecError for an invalid scenario."""
         try:
             self._requests.write(json.dumps(task) + "\n")
             self._requests.flush()
@@ -110,7 +109,8 @@ def run_many(
     """Run resolved specs and return their results in the order given, whatever ``jobs`` is: a number of worker
     processes on this machine, one per core by default, or an executor whose workers may be on others.
 
-    Points already in the cache are not run again, and equal points run once.
+    Points already in the cache are not run again, and equal points run once. Points that differ in their names and in
+    ``run.precision_of`` alone are one simulation, which goes on until the last of them is known.
     ``cost`` orders the work, longest first. With ``pcap``, the only point runs in any case, and the packets that
     returned are captured in that file. Raises SpecError or RunFailed for the first point that fails, after stopping the
     others; points that had finished stay in the cache. KeyboardInterrupt passes through with the workers stopped.
@@ -124,12 +124,13 @@ def run_many(
     if todo:
         cache.check()
         costs = {k: cost(json.loads(s)) for k, s in todo.items()}
-        order = sorted(todo, key=lambda k: (-costs[k], k))
-        with (progress or Progress(quiet=True)).stage(label, costs) as report:
+        tasks = sorted(_simulations(todo), key=lambda points: (-max(costs[k] for k in points), min(points)))
+        shares = {k: costs[k] / len(points) for points in tasks for k in points}
+        with (progress or Progress(quiet=True)).stage(label, shares) as report:
             if isinstance(jobs, Executor):
-                run_on(jobs, order, todo, cache, report)
+                run_on(jobs, tasks, cache, report)
             else:
-                _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report, pcap)
+                _drain(tasks, min(jobs or default_jobs(), len(tasks)), cache, report, pcap)
         found.update((k, _just_stored(cache, k)) for k in todo)
     # The result gets the requested spec: an entry of another checkout names its own copy of a capture.
     results = [
@@ -138,6 +139,16 @@ def run_many(
     ]
     capture.warn(r.data for r in results)
     return results
+
+
+def _simulations(points: Mapping[str, str]) -> list[dict[str, str]]:
+    """The points (key to resolved spec) of each simulation: those that differ in ``name`` and ``run.precision_of`` alone."""
+    simulations: dict[str, dict[str, str]] = {}
+    for key, text in points.items():
+        spec = json.loads(text)
+        del spec["name"], spec["run"]["precision_of"]
+        simulations.setdefault(json.dumps(spec, sort_keys=True), {})[key] = text
+    return list(simulations.values())
 
 
 def _just_stored(cache: Cache, key: str) -> ResultData:
@@ -150,14 +161,13 @@ def _just_stored(cache: Cache, key: str) -> ResultData:
 
 
 def _drain(
-    order: Sequence[str],
-    todo: dict[str, str],
+    tasks: Sequence[Mapping[str, str]],
     jobs: int,
     cache: Cache,
     report: Callable[[str, float], None],
     pcap: Path | None = None,
 ) -> None:
-    queue, lock = deque(order), threading.Lock()
+    queue, lock = deque(tasks), threading.Lock()
     workers: list[_Worker] = []
     failures: list[BaseException] = []
     root = str(cache.root.absolute())
@@ -168,13 +178,18 @@ def _drain(
             with lock:
                 if not queue:
                     return
-                key = queue.popleft()
+                points = queue.popleft()
+
+            def on_progress(fraction: float, keys: Iterable[str] = points) -> None:
+                for key in keys:
+                    report(key, fraction)
+
             try:
-                worker.run({"key": key, "spec": todo[key], "cache": root, **more}, partial(report, key))
+                worker.run({"points": points, "cache": root, **more}, on_progress)
             except Exception as e:
                 failures.append(e)
                 return
-            report(key, 1.0)
+            on_progress(1.0)
 
     threads: list[threading.Thread] = []
     try:
@@ -194,7 +209,7 @@ def _drain(
         for w in workers:
             w.close()
     if failures and isinstance(failures[0], _WorkerDied):
-        saved = sum(cache.path(k).is_file() for k in todo)
-        raise RunFailed(f"{failures[0]}; {saved} of {len(todo)} points are saved and the same command resumes.")
+        saved = [cache.path(k).is_file() for points in tasks for k in points]
+        raise RunFailed(f"{failures[0]}; {sum(saved)} of {len(saved)} points are saved and the same command resumes.")
     if failures:
         raise failures[0]

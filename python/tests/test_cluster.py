@@ -1,5 +1,6 @@
 """Points on executors, whose workers may be on other machines: the same answers, and one sentence when something is wrong."""
 
+import json
 import os
 import subprocess
 import sys
@@ -50,6 +51,30 @@ def test_points_in_the_cache_do_not_leave_this_machine(tiny):
     assert executor.count == 3
 
 
+def test_points_of_one_simulation_are_one_task_and_keep_order_and_keys(tiny, tmp_path):
+    """Other metrics decide in each, so that each window has a length of its own."""
+    long = tiny.with_({"run.requests": 40_000, "run.precision": 0.02})
+    sets = ["throughput_mrps"], ["lat_mean_us"], ["lat_p99_us"]
+    specs = [long.with_({"name": m, "run.precision_of": [m]}).resolve() for (m,) in sets]
+    specs.insert(1, long.with_({"run.precision_of": ["lat_mean_us"]}, seed=2).resolve())
+    alone = [runner.run_many([s], jobs=1, cache=Cache(tmp_path / "alone"))[0] for s in specs]
+    assert len({r.measure_us for r in alone}) == 4
+
+    def same(results):
+        for result, other, spec in zip(results, alone, specs, strict=True):
+            assert result.key == key_of(spec) and result.spec == json.loads(spec)
+            assert {**result.data, "wall_s": 0} == {**other.data, "wall_s": 0}
+
+    for jobs in (executor := Counting(), 1):
+        same(runner.run_many(specs, jobs=jobs, cache=(cache := Cache(tmp_path / str(jobs)))))
+    assert executor.count == 2
+    for missing in (specs[0], specs[3]):
+        cache.path(key_of(missing)).unlink()
+    again = runner.run_many(specs, jobs=(executor := Counting()), cache=cache)
+    same(again)
+    assert executor.count == 1 and [r.cached for r in again] == [False, True, True, False]
+
+
 def test_a_study_runs_on_an_executor(tmp_path):
     with ThreadPoolExecutor(2) as executor:
         run = hn.study("hostnetwork", "fig6a", quick=True, precision=0.2, jobs=executor, cache=Cache(tmp_path))
@@ -58,19 +83,19 @@ def test_a_study_runs_on_an_executor(tmp_path):
 
 def test_another_engine_or_capture_is_refused(tiny, monkeypatch):
     spec = tiny.resolve()
-    assert "another hostnet" in cluster.execute("0" * 64, spec)["error"]
+    assert "another hostnet" in cluster.execute({"0" * 64: spec})["error"]
     monkeypatch.setattr(cluster, "engine_id", lambda: "9.9.9+other")
     with pytest.raises(hn.HostnetError, match=r"another hostnet \(9\.9\.9\+other\).*install the same"):
-        runner.run_many([spec], jobs=Counting(lambda key, spec: cluster.execute("0" * 64, spec)))
+        runner.run_many([spec], jobs=Counting(lambda points: cluster.execute({"0" * 64: spec})))
 
 
 def test_a_point_that_cannot_run_says_why_and_the_others_are_called_off(tiny):
     class Later(Counting):
         """The first point fails; the others never begin."""
 
-        def submit(self, fn, /, key, spec):
+        def submit(self, fn, /, points):
             if self.count == 0:
-                return super().submit(lambda *_: cluster.failure(hn.SpecError("rings.rx_buffers: no.")), key, spec)
+                return super().submit(lambda *_: cluster.failure(hn.SpecError("rings.rx_buffers: no.")), points)
             self.pending.append(Future())
             return self.pending[-1]
 
@@ -87,7 +112,7 @@ def test_an_engine_that_panics_is_a_defect(tiny):
         hn.sweep(tiny, {"seed": [1]}, jobs=Counting(lambda *_: cluster.failure(KeyError("x"))))
 
 
-def _dies(key, spec):
+def _dies(points):
     os._exit(9)
 
 

@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 import tomli_w
 from conftest import TINY
+from ownclaims import GOOD, claims_file
+from rich.console import Console
 from shownpage import Page
 
 import hostnet as hn
-from hostnet import studies
+from hostnet import runner, scoreboard, studies
 from hostnet._toml import tomllib
 from hostnet.errors import HostnetError
 from hostnet.studies.own import load
@@ -320,9 +322,37 @@ def test_studies_of_ones_own_run_on_the_platform_that_they_name(own):
 
 
 def test_two_files_of_one_system_do_not_hide_each_other_s_tables(own, tmp_path):
-    from hostnet.scoreboard import BuiltStudies
-
     file = own()
-    assert ("mine", "one") in BuiltStudies(files=[file]).studies().values()
+    assert ("mine", "one") in scoreboard.BuiltStudies(files=[file]).studies().values()
     with pytest.raises(HostnetError, match="there is a table mine_one already"):
-        BuiltStudies(files=[file, file])
+        scoreboard.BuiltStudies(files=[file, file])
+
+
+def test_points_that_studies_share_run_once_and_the_board_stays_the_same(own, tmp_path, monkeypatch):
+    second = SMALL[SMALL.index("[[study]]") :].replace('"one"', '"two"').replace('"throughput_mrps"', '"lat_p99_us"')
+    file = own(SMALL + second)
+    claims = [
+        GOOD | {"id": f"mine.{n}", "experiment": f"mine.e.{n}", "eval": f"SELECT max({m}) AS value FROM mine_{n}"}
+        for n, m in (("one", "throughput_mrps"), ("two", "lat_p99_us"))
+    ]
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    run, boards, simulations = runner._Worker.run, {}, dict.fromkeys(("apart", "together"), 0)
+    for how in simulations:
+        monkeypatch.setenv("HOSTNET_CACHE", str(tmp_path / how))
+
+        def count(worker, task, on_progress, how=how):
+            simulations[how] += 1
+            run(worker, task, on_progress)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(runner._Worker, "run", count)
+            if how == "apart":
+                patch.setattr(scoreboard.BuiltStudies, "run_first_points", lambda *_: None)
+            options = {"studies": [file], "console": Console(quiet=True), "json_file": tmp_path / f"{how}.json"}
+            assert scoreboard.main([claims_file(folder, *claims)], **options) == 0
+        boards[how] = json.loads((tmp_path / f"{how}.json").read_text(encoding="utf-8"))
+    results = {how: {p.name for p in (tmp_path / how).rglob("*.json")} for how in simulations}
+    assert boards["together"] == boards["apart"] and len(boards["apart"]) == 2
+    assert results["together"] == results["apart"]
+    assert simulations["apart"] == len(results["apart"]) == 2 * simulations["together"]

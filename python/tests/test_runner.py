@@ -136,7 +136,7 @@ def test_a_killed_worker_loses_only_its_point(tiny, monkeypatch):
 
     def kill_on_third(self, task, on_progress):
         if len(list(cache.root.rglob("*.json"))) == 2 and not killed:
-            killed.append(task["key"])
+            killed.extend(task["points"])
             os.kill(self.process.pid, signal.SIGKILL)
             self.process.wait()
         return original(self, task, on_progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import paperworld
@@ -452,6 +453,14 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
     markdown = scoreboard.as_markdown(results, "1.0")
     assert "| headline | 0 | 1 | 0 | 0 | 0 | 0 % |" in markdown and "Read \\| so." in markdown
     assert "## mine fig1" in markdown
+
+
+def test_a_study_that_cannot_run_leaves_the_others_their_points(tmp_path):
+    """What the points of all studies together meet, the run of the study says in one sentence."""
+    broken = replace(studies.get("hostnetwork", "fig6a"), figure="broken", grid=lambda quick: 1 / 0)
+    whole = studies.get("hostnetwork", "fig6a")
+    studies.run_first_points([broken, whole], quick=True, precision=0.2)
+    assert all(r.cached for r in studies.run(whole, quick=True, precision=0.2).results)
 
 
 def test_a_glob_that_matches_nothing_says_so(tmp_path):

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Value};
 use std::ffi::CString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 // Exception for a scenario that cannot be run; the message is one sentence. The class is the package's own, so that all
 // its errors have one base.
@@ -97,20 +97,7 @@ fn run(
     // Other threads get their turn within the call.
     let attached = control.is_some();
     let work = || {
-        let mut last = Instant::now();
-        let mut progress = |fraction| {
-            if last.elapsed() < Duration::from_millis(200) {
-                return Ok(());
-            }
-            last = Instant::now();
-            Python::attach(|py| {
-                let told = on_progress.as_ref().map_or(Ok(()), |f| f.call1(py, (fraction,)).map(drop));
-                told.and_then(|()| py.check_signals()).map_err(|e| {
-                    raised = Some(e);
-                    "aborted".to_string()
-                })
-            })
-        };
+        let mut progress = life::progress(on_progress.as_ref(), &mut raised);
         if let Some((c, _)) = control {
             return hostnet::host::run_controlled(&s, c, &mut progress);
         }
@@ -125,6 +112,27 @@ fn run(
     }
     let o = outcome.map_err(|e| refusal(&s, &e))?;
     Ok(result(&s, &o, started).to_string())
+}
+
+/// Runs resolved scenarios that are equal but for `name` and `run.precision_of` as one simulation, and returns the result
+/// of each as JSON, as `run` does. The `wall_s` of a result is the time until it was known.
+#[pyfunction]
+#[pyo3(signature = (resolved, on_progress=None))]
+fn run_each(py: Python<'_>, resolved: Vec<String>, on_progress: Option<Py<PyAny>>) -> PyResult<Vec<String>> {
+    let read = |text: &String| config::resolved(text, "resolved.json").map_err(|e| SpecError::new_err(e.0));
+    let specs = resolved.iter().map(read).collect::<PyResult<Vec<_>>>()?;
+    let (started, mut raised) = (Instant::now(), None);
+    let mut results = vec![String::new(); specs.len()];
+    let ended = py.detach(|| {
+        let mut progress = life::progress(on_progress.as_ref(), &mut raised);
+        let mut on_result = |i: usize, o: Outcome| results[i] = result(&specs[i], &o, started).to_string();
+        hostnet::host::run_each(&specs, &mut progress, &mut on_result)
+    });
+    if let Some(e) = raised {
+        return Err(e);
+    }
+    ended.map_err(|e| refusal(&specs[0], &e))?;
+    Ok(results)
 }
 
 /// The exception for a run of `s` that ended with `why`.
@@ -192,6 +200,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(renamed, m)?)?;
     m.add_function(wrap_pyfunction!(resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(run_each, m)?)?;
     m.add_function(wrap_pyfunction!(student, m)?)?;
     m.add_function(wrap_pyfunction!(unknown_key, m)?)?;
     m.add_function(wrap_pyfunction!(unknown_metric, m)?)?;

@@ -43,15 +43,8 @@ pub fn trace(
         "quantile" => Pick::Quantile(n),
         other => return Err(PyValueError::new_err(format!("{other:?} picks no packets"))),
     };
-    let (started, mut last, mut raised) = (Instant::now(), Instant::now(), None);
-    let mut progress = |fraction: f64| {
-        if last.elapsed() < PAUSE {
-            return Ok(());
-        }
-        last = Instant::now();
-        call(&mut raised, |py| on_progress.as_ref().map_or(Ok(()), |f| f.call1(py, (fraction,)).map(drop)))
-    };
-    let outcome = py.detach(|| hostnet::host::trace(&s, pick, &mut progress));
+    let (started, mut raised) = (Instant::now(), None);
+    let outcome = py.detach(|| hostnet::host::trace(&s, pick, &mut progress(on_progress.as_ref(), &mut raised)));
     if let Some(e) = raised {
         return Err(e);
     }
@@ -81,8 +74,23 @@ pub fn watch(py: Python<'_>, resolved: &str, show: Py<PyAny>) -> PyResult<String
     Ok(result(&s, &o, started).to_string())
 }
 
+/// Callback for a run's progress, which tells `on_progress` a few times per second and keeps in `raised` what ends the run.
+pub(super) fn progress<'a>(
+    on_progress: Option<&'a Py<PyAny>>,
+    raised: &'a mut Option<PyErr>,
+) -> impl FnMut(f64) -> Result<(), String> + 'a {
+    let mut last = Instant::now();
+    move |fraction| {
+        if last.elapsed() < PAUSE {
+            return Ok(());
+        }
+        last = Instant::now();
+        call(raised, |py| on_progress.map_or(Ok(()), |f| f.call1(py, (fraction,)).map(drop)))
+    }
+}
+
 /// Calls Python and looks for signals; keeps what was raised, which ends the run.
-pub(super) fn call(raised: &mut Option<PyErr>, f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<(), String> {
+fn call(raised: &mut Option<PyErr>, f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<(), String> {
     Python::attach(|py| {
         f(py).and_then(|()| py.check_signals()).map_err(|e| {
             *raised = Some(e);

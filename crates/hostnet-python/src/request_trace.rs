@@ -1,11 +1,12 @@
 //! Traces of the requests to DRAM for other simulators.
 
+use super::life::progress;
 use super::{refusal, result, SpecError};
 use hostnet::config;
 use hostnet::memory::dram::request_trace::RequestTraceFormat;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Names of the formats of traces.
 #[pyfunction]
@@ -28,15 +29,11 @@ pub fn trace_memory(
     let Some((_, format)) = RequestTraceFormat::NAMES.into_iter().find(|(name, _)| *name == format) else {
         return Err(SpecError::new_err(format!("{format} is no format of a memory trace.")));
     };
-    let (started, mut last, mut raised) = (Instant::now(), Instant::now(), None);
-    let mut progress = |fraction: f64| {
-        if last.elapsed() < Duration::from_millis(200) {
-            return Ok(());
-        }
-        last = Instant::now();
-        super::life::call(&mut raised, |py| on_progress.as_ref().map_or(Ok(()), |f| f.call1(py, (fraction,)).map(drop)))
-    };
-    let outcome = py.detach(|| hostnet::host::run_and_trace_memory(&s, &file, format, &mut progress));
+    let (started, mut raised) = (Instant::now(), None);
+    let outcome = py.detach(|| {
+        let mut progress = progress(on_progress.as_ref(), &mut raised);
+        hostnet::host::run_and_trace_memory(&s, &file, format, &mut progress)
+    });
     if let Some(e) = raised {
         return Err(e);
     }

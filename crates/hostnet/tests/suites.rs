@@ -44,6 +44,7 @@ mod mixtures;
 mod mixtures_drawn;
 mod nic;
 mod nodes;
+mod one_simulation;
 mod outgrown;
 mod pcie_reference;
 mod pipeline;

@@ -19,7 +19,7 @@ from ..runner import Jobs
 from . import beside, noise
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
-from .evaluate import Result, StudySource, columns_of, connect, evaluate, tables_of
+from .evaluate import Result, StudySource, columns_of, connect, evaluate, study_of, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 if TYPE_CHECKING:
@@ -156,8 +156,10 @@ def main(
 
 def _evaluated(claims: Sequence[Claim], board: StudySource) -> list[Result]:
     """A line of the board for each claim. Of built studies, it says how noise changes the verdict."""
-    results = evaluate(claims, board)
-    return noise.judged(results, board.draw) if isinstance(board, BuiltStudies) else results
+    if not isinstance(board, BuiltStudies):
+        return evaluate(claims, board)
+    board.run_first_points(claims)
+    return noise.judged(evaluate(claims, board), board.draw)
 
 
 def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
@@ -238,6 +240,20 @@ class BuiltStudies:
                     matching(name)
                 except HostnetError as e:
                     raise claim.error("eval", str(e)) from None
+
+    def run_first_points(self, claims: Iterable[Claim]) -> None:
+        """Runs the first points of all studies that the claims read, so that `run` finds their results in the cache."""
+        from ..progress import Progress
+        from ..studies import run_first_points
+
+        con, studies = connect(), self.studies()
+        wanted: dict[str, None] = {}
+        for claim in claims:
+            owners = [study_of(table, studies) for table in sorted(tables_of(con, claim))] if claim.eval else []
+            if None not in owners:  # another claim waits for a study that is not built yet
+                wanted |= dict.fromkeys(filter(None, owners))
+        chosen = [self._all[studies[study]] for study in wanted]
+        run_first_points(chosen, quick=self._quick, jobs=self._jobs, progress=Progress(), precision=self._precision)
 
     def run(self, system: str, figure: str) -> dict[str, Any]:
         """The study's table and its further tables, by SQL name."""

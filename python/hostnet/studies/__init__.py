@@ -6,12 +6,11 @@ are one simulation, so figures share work. ``own`` reads studies from a file of 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -447,8 +446,7 @@ def run(
 
     The measurement of a point ends when the 95 % intervals of its leading metrics are as narrow as ``precision``, such as
     0.02 (the study's own by default, 2 %), and at the latest after the study's number of requests; at 0 it has them all."""
-    if precision is not None:
-        study = dataclasses.replace(study, precision=precision)
+    study = _with_precision(study, precision)
     _check(study, quick)
     points, missing = _built(study.points(quick))
     if not points and study.of_file is not None:
@@ -478,6 +476,33 @@ def run(
         if folder is not None:
             done.write(folder, plot=plot)
     return done
+
+
+def run_first_points(
+    chosen: Iterable[Study],
+    *,
+    quick: bool,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+    precision: float | None = None,
+) -> None:
+    """Run the first points of several studies at once, longest first, so that ``run`` finds their results in the cache.
+
+    Points that studies share are one simulation, though other metrics decide in each. A study that cannot run is left out, and
+    a point that fails ends the others; ``run`` of the study then says why."""
+    specs: list[str] = []
+    for study in chosen:
+        with suppress(Exception):  # whatever it is, `run` meets it again
+            _check(study, quick)
+            specs += _specs(_built(study.points(quick))[0], _with_precision(study, precision))
+    with suppress(HostnetError):
+        run_many(specs, jobs=jobs, cache=cache, progress=progress, label="studies")
+
+
+def _with_precision(study: Study, precision: float | None) -> Study:
+    """The study with another precision, or with its own for None."""
+    return study if precision is None else replace(study, precision=precision)
 
 
 def _least_wall(

@@ -28,14 +28,18 @@ use crate::probe::{self, ProbeSpec};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, CaptureError, LateOnLink};
-use crate::traffic::search::{self, Bracket, Trial};
+use crate::traffic::search::{self, Bracket, Peak, Trial};
 use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
 use std::path::Path;
+use std::slice;
 use std::sync::Arc;
 
 /// Callback for the progress of a run, between 0 and 1; an error aborts the run.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
+
+/// Callback for the results of several scenarios, which gets the number of a scenario and its result.
+pub type OnResult<'a> = &'a mut dyn FnMut(usize, Outcome);
 
 /// Requests by which the capacity is probed, at most.
 const PROBE: u64 = 12_000;
@@ -73,6 +77,32 @@ const SLICE: u64 = 4096;
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
     run_of(spec, Beside::default(), progress)
+}
+
+/// Runs scenarios that are equal but for `name` and `run.precision_of` as one simulation.
+///
+/// `on_result` gets the result of each scenario, which is the one that the scenario has alone: the measured window of a
+/// scenario ends when its own metrics are known, and the simulation goes on for the others.
+///
+/// # Errors
+/// Returns one sentence that names a scenario that is another simulation, what cannot be built, a violated conservation law,
+/// or the error of `progress`. Some results may have been given before.
+pub fn run_each(specs: &[Scenario], progress: Progress, on_result: OnResult) -> Result<(), String> {
+    let simulated = |s: &Scenario| {
+        let mut s = s.clone();
+        s.name.clear();
+        s.run.precision_of.clear();
+        s
+    };
+    let Some((first, others)) = specs.split_first() else { return Ok(()) };
+    let same = simulated(first);
+    if let Some(other) = others.iter().find(|s| simulated(s) != same) {
+        return Err(format!(
+            "{} is another simulation than {}; scenarios that run as one differ in `name` and `run.precision_of` alone",
+            other.name, first.name
+        ));
+    }
+    simulate(specs, Beside::default(), progress, on_result)
 }
 
 /// Runs one point with a user-defined control plane. A search keeps its state and its settings from one rate to the next.
@@ -180,26 +210,27 @@ fn probed(spec: &Scenario, probe: &ProbeSpec) -> Result<Outcome, String> {
 }
 
 /// Runs one point, with tasks beside it.
-pub(super) fn run_of(
-    spec: &Scenario,
+pub(super) fn run_of(spec: &Scenario, beside: Beside, progress: Progress) -> Result<Outcome, String> {
+    let mut found = None;
+    simulate(slice::from_ref(spec), beside, progress, &mut |_, outcome| found = Some(outcome))?;
+    Ok(found.expect("a result of each scenario"))
+}
+
+/// Runs scenarios of one simulation; tasks beside it go with one scenario.
+fn simulate(
+    specs: &[Scenario],
     Beside { back, control, lives, watch, requests }: Beside,
     progress: Progress,
-) -> Result<Outcome, String> {
-    let spec = Arc::new(spec.clone());
-    if let Some(p) = spec.tenants.probe() {
-        return probed(&spec, &p.probe);
-    }
-    if spec.run.load == Load::None {
-        return Ok(Outcome {
-            values: statics(&spec),
-            intervals: Intervals::default(),
-            tables: Map::new(),
-            warnings: Vec::new(),
-            sim: Time::ZERO,
-            warmup: Time::ZERO,
-            measured: Time::ZERO,
-            lives: None,
-        });
+    on_result: OnResult,
+) -> Result<(), String> {
+    let spec = Arc::new(specs[0].clone());
+    let unloaded = match spec.tenants.probe() {
+        Some(p) => Some(probed(&spec, &p.probe)?),
+        None => (spec.run.load == Load::None).then(|| unmeasured(&spec, Time::ZERO)),
+    };
+    if let Some(outcome) = unloaded {
+        (0..specs.len()).for_each(|i| on_result(i, outcome.clone()));
+        return Ok(());
     }
     let mut world = hosts(&spec, back.is_some())?;
     if back.is_some() {
@@ -215,21 +246,36 @@ pub(super) fn run_of(
         let dram = &mut world.members[0].machine.mem.dram;
         dram.trace = Some(RequestTrace::new(Time(dram.timing().tck)));
     }
-    let mut run = Run { world, spec: &spec, events: 0, done: 0, progress, watch, phase: Phase::WarmUp };
-    let mut outcome = if spec.run.load.searches() { run.peak()? } else { run.fixed()? };
-    let captured = run.world.members[0].sources().find_map(|(t, s)| Some((t, s.capture.clone()?)));
-    if let Some((tenant, capture)) = captured {
-        outcome.tables.insert("capture".into(), capture.table(run.late_on_link(tenant, &capture)));
+    let named = |s: &Scenario| s.run.precision_of.iter().filter_map(|name| MetricId::named(name)).collect();
+    let precision_of = specs.iter().map(named).collect();
+    let phase = Phase::WarmUp;
+    let mut run = Run { world, spec: &spec, precision_of, events: 0, done: 0, progress, on_result, watch, phase };
+    if spec.run.load.searches() {
+        run.peak()?;
+    } else {
+        run.fixed()?;
     }
-    outcome.values.set(metric::SIM_EVENTS, run.events.to_f64());
-    outcome.values.set(metric::SIM_REQUESTS, run.done.to_f64());
     if let Some(back) = back {
         *back = Some((run.world.members[0].frames(), run.world.members[0].returned().to_vec()));
     }
     if let Some(requests) = requests {
         *requests = run.world.members[0].machine.mem.dram.trace.take().unwrap_or_default();
     }
-    Ok(outcome)
+    Ok(())
+}
+
+/// The outcome of a run of `spec` that has measured nothing up to `sim`.
+fn unmeasured(spec: &Scenario, sim: Time) -> Outcome {
+    Outcome {
+        values: statics(spec),
+        intervals: Intervals::default(),
+        tables: Map::new(),
+        warnings: Vec::new(),
+        sim,
+        warmup: Time::ZERO,
+        measured: Time::ZERO,
+        lives: None,
+    }
 }
 
 /// A window that is being measured.
@@ -246,10 +292,14 @@ struct OpenWindow {
 
 struct Run<'a, 'w> {
     world: World<Host>,
+    /// The scenario; with several, the first.
     spec: &'a Scenario,
+    /// The metrics of each scenario that decide when its window ends.
+    precision_of: Vec<Vec<MetricId>>,
     events: u64,
     done: u64,
     progress: Progress<'a>,
+    on_result: OnResult<'a>,
     watch: Option<Watch<'w>>,
     phase: Phase,
 }
@@ -264,12 +314,25 @@ impl Run<'_, '_> {
         (self.progress)(part)
     }
 
-    fn fixed(&mut self) -> Result<Outcome, String> {
+    /// Gives the result of scenario `i`.
+    fn deliver(&mut self, i: usize, mut outcome: Outcome) {
+        let captured = self.world.members[0].sources().find_map(|(t, s)| Some((t, s.capture.clone()?)));
+        if let Some((tenant, capture)) = captured {
+            outcome.tables.insert("capture".into(), capture.table(self.late_on_link(tenant, &capture)));
+        }
+        outcome.values.set(metric::SIM_EVENTS, self.events.to_f64());
+        outcome.values.set(metric::SIM_REQUESTS, self.done.to_f64());
+        (self.on_result)(i, outcome);
+    }
+
+    fn fixed(&mut self) -> Result<(), String> {
         for tenant in self.world.members[0].served() {
             self.offer_own(tenant)?;
         }
         self.warm_up(0.5)?;
-        self.measure(0.5, 1.0)
+        let mut window = self.open_window()?;
+        let every = (0..self.precision_of.len()).collect();
+        self.measure_each(&mut window, every, 0.5, 1.0, Self::deliver)
     }
 
     /// Offers `tenant` the traffic that the scenario describes for it.
@@ -513,12 +576,33 @@ impl Run<'_, '_> {
         Ok([moved.to_f64() / n.to_f64(), span, host.machine.mem.lines_held().to_f64()])
     }
 
-    /// Measures a window. The window ends early when the metrics are known to `run.precision`, and in a search as soon as
-    /// so many packets are lost that its rate cannot pass.
-    fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
-        let mut window = self.open_window()?;
-        self.continue_window(&mut window, from, to, Self::known)?;
-        self.close_window(&window)
+    /// Goes on with a window until the metrics of each scenario of `left` are known to `run.precision`, or it is complete, and
+    /// gives the outcome of each to `give`. A window that ends for some scenarios is closed in a copy of the world, so that it
+    /// goes on for the others as if nobody had looked.
+    fn measure_each(
+        &mut self,
+        w: &mut OpenWindow,
+        mut left: Vec<usize>,
+        from: f64,
+        to: f64,
+        mut give: impl FnMut(&mut Self, usize, Outcome),
+    ) -> Result<(), String> {
+        while !left.is_empty() {
+            self.continue_window(w, from, to, |run, w| left.iter().any(|i| run.known(*i, w)))?;
+            let complete = w.part == w.parts || self.fails();
+            let (ended, longer): (Vec<_>, _) = left.into_iter().partition(|i| complete || self.known(*i, w));
+            let open = (!longer.is_empty()).then(|| self.world.clone());
+            let closed = self.close_window(w)?;
+            for i in ended {
+                let outcome = self.noting_precision(i, w, closed.clone());
+                give(self, i, outcome);
+            }
+            if let Some(world) = open {
+                self.world = world;
+            }
+            left = longer;
+        }
+        Ok(())
     }
 
     /// Begins a window.
@@ -551,9 +635,8 @@ impl Run<'_, '_> {
         let n = self.spec.run.requests;
         let by_time = !self.world.members[0].counts_requests();
         let sampled = if w.parts == FINE_PARTS { FINE_PARTS / 32 } else { 1 };
-        let first = w.part;
         while w.part < w.parts {
-            let at = |k: u64| from + (to - from) * (k - first).to_f64() / (w.parts - first).to_f64();
+            let at = |k: u64| from + (to - from) * k.to_f64() / w.parts.to_f64();
             let (begin, end) = (at(w.part), at(w.part + 1));
             w.part += 1;
             if by_time {
@@ -583,7 +666,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Ends a window.
+    /// Ends a window. The outcome does not say yet what is not known to `run.precision`.
     fn close_window(&mut self, w: &OpenWindow) -> Result<Outcome, String> {
         if !self.world.members[0].counts_requests() {
             self.world.members[0].sample();
@@ -593,16 +676,22 @@ impl Run<'_, '_> {
         self.world.client_metrics(&mut outcome.values);
         outcome.intervals = w.batches.intervals();
         outcome.tables.insert("tenant_intervals".into(), w.batches.tenant_table());
-        outcome.warnings.extend(self.unknown(&w.batches).and_then(|left| self.imprecise(&left)));
         self.world.check()?;
         Ok(outcome)
     }
 
-    /// Whether the metrics are known to `run.precision`. While queues grow none is: a queue that is not full yet loses nothing.
-    fn known(&self, w: &OpenWindow) -> bool {
+    /// `outcome` of a window, with a warning where the metrics of scenario `i` are not known to `run.precision`.
+    fn noting_precision(&self, i: usize, w: &OpenWindow, mut outcome: Outcome) -> Outcome {
+        outcome.warnings.extend(self.unknown(i, &w.batches).and_then(|left| self.imprecise(&left)));
+        outcome
+    }
+
+    /// Whether the metrics of scenario `i` are known to `run.precision`. While queues grow none is: a queue that is not full
+    /// yet loses nothing.
+    fn known(&self, i: usize, w: &OpenWindow) -> bool {
         let host = &self.world.members[0];
         let offered = host.packets_offered() - host.meters.window.packets.0;
-        !host.gathers(offered) && self.unknown(&w.batches).is_some_and(|left| left.is_empty())
+        !host.gathers(offered) && self.unknown(i, &w.batches).is_some_and(|left| left.is_empty())
     }
 
     /// Whether the rate of a search passes, as soon as that is clear or the window is complete; None before.
@@ -622,13 +711,10 @@ impl Run<'_, '_> {
         decision::decided(&self.spec.run, &w.batches, looks.to_f64())
     }
 
-    /// Metrics that are not known to `run.precision` yet, each with its relative half-width; None where no precision is
-    /// asked for, and where nothing is known of the metrics.
-    fn unknown(&self, batches: &Batches) -> Option<Vec<(MetricId, f64)>> {
-        let run = &self.spec.run;
-        let precision = run.precision?;
-        let named: Vec<MetricId> = run.precision_of.iter().filter_map(|name| MetricId::named(name)).collect();
-        batches.imprecise(&named, precision)
+    /// Metrics of scenario `i` that are not known to `run.precision` yet, each with its relative half-width; None where no
+    /// precision is asked for, and where nothing is known of the metrics.
+    fn unknown(&self, i: usize, batches: &Batches) -> Option<Vec<(MetricId, f64)>> {
+        batches.imprecise(&self.precision_of[i], self.spec.run.precision?)
     }
 
     /// Sentence about the metrics that are not known to `run.precision` at the end of a window.
@@ -796,7 +882,7 @@ impl Run<'_, '_> {
     }
 
     /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state.
-    fn peak(&mut self) -> Result<Outcome, String> {
+    fn peak(&mut self) -> Result<(), String> {
         let bracket = self.bracket()?;
         let tenants = self.searched();
         let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at != NicAt::Chip);
@@ -805,7 +891,8 @@ impl Run<'_, '_> {
         }
         let warmed = self.world.clone();
         let mut at = 0;
-        // The state at the end of the highest rate that passes, whose window goes on where it was decided early.
+        // The window of the highest rate that passes and, where it was decided early, the scenarios for which it goes on from
+        // the state at its end.
         let mut best = None;
         let mut found = search::peak(&bracket, |rate| -> Result<Trial<Outcome>, String> {
             self.world = warmed.clone();
@@ -819,22 +906,41 @@ impl Run<'_, '_> {
             self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
             let passes = self.verdict(&window).unwrap_or(false);
             let measured = self.close_window(&window)?;
-            if passes && window.part < window.parts && !self.known(&window) {
-                best = Some((self.world.clone(), window));
-            } else if passes {
-                best = None;
+            if passes {
+                let longer = |i: &usize| window.part < window.parts && !self.known(*i, &window);
+                let left: Vec<usize> = (0..self.precision_of.len()).filter(longer).collect();
+                let world = (!left.is_empty()).then(|| self.world.clone());
+                best = Some((window, left, world));
             }
             // Beyond its capacity a host serves what it carries, from which the limit on what may be lost follows.
             let lost = measured.values.get(metric::LOSS_RATE).filter(|_| self.spec.run.load == Load::PeakLoss);
             let edge = lost.map(|lost| rate * (1.0 - lost) / (1.0 - self.spec.run.loss));
             Ok(Trial { ok: passes, edge, measured })
         })?;
-        let highest = found.evaluations.iter_mut().rfind(|e| Some(e.rate) == found.rate);
-        if let Some(((world, mut window), e)) = best.zip(highest) {
-            self.world = world;
-            self.continue_window(&mut window, 1.0, 1.0, Self::known)?;
-            e.measured = self.close_window(&window)?;
+        let highest = found.evaluations.iter().rposition(|e| Some(e.rate) == found.rate);
+        let Some((highest, (mut window, left, world))) = highest.zip(best) else {
+            let outcome = self.of_search(&found);
+            (0..self.precision_of.len()).for_each(|i| self.deliver(i, outcome.clone()));
+            return Ok(());
+        };
+        let closed = found.evaluations[highest].measured.clone();
+        let mut give = |run: &mut Self, i: usize, measured: Outcome| {
+            found.evaluations[highest].measured = measured;
+            run.deliver(i, run.of_search(&found));
+        };
+        for i in (0..self.precision_of.len()).filter(|i| !left.contains(i)) {
+            let outcome = self.noting_precision(i, &window, closed.clone());
+            give(self, i, outcome);
         }
+        if let Some(world) = world {
+            self.world = world;
+            self.measure_each(&mut window, left, 1.0, 1.0, give)?;
+        }
+        Ok(())
+    }
+
+    /// The outcome of a search: what was measured at the highest rate that passes, and a table of the rates.
+    fn of_search(&self, found: &Peak<Outcome>) -> Outcome {
         let rows = found.evaluations.iter().map(|e| {
             let get = |m| json!(e.measured.values.get(m));
             let first = vec![
@@ -863,20 +969,9 @@ impl Run<'_, '_> {
             ("measured_requests", "requests"),
         ];
         let searched = table(&columns, rows.collect());
-        let best = found.evaluations.into_iter().rfind(|e| Some(e.rate) == found.rate);
-        let mut outcome = match best {
-            Some(e) => e.measured,
-            None => Outcome {
-                values: statics(self.spec),
-                intervals: Intervals::default(),
-                tables: Map::new(),
-                warnings: Vec::new(),
-                sim: self.world.members[0].machine.now,
-                warmup: Time::ZERO,
-                measured: Time::ZERO,
-                lives: None,
-            },
-        };
+        let best = found.evaluations.iter().rfind(|e| Some(e.rate) == found.rate);
+        let now = self.world.members[0].machine.now;
+        let mut outcome = best.map_or_else(|| unmeasured(self.spec, now), |e| e.measured.clone());
         if let Some((rate, failed)) = found.rate.zip(found.failed) {
             outcome.intervals.reach(&SEARCHED, failed / rate, &outcome.values);
         }
@@ -885,7 +980,7 @@ impl Run<'_, '_> {
             outcome.values.set(metric::OFFERED_GBPS, 0.0);
         }
         outcome.tables.insert("search".into(), searched);
-        Ok(outcome)
+        outcome
     }
 }
 
