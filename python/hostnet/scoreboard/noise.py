@@ -8,7 +8,7 @@ the noise of differences between metrics of one run. A metric without an interva
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,18 @@ from ..declared import metric_info
 from ..progress import Progress
 from ..results import Result as Point
 from .claims import Claim, ClaimError
-from .evaluate import Result, Stream, ask, connect
+from .evaluate import (
+    Queries,
+    Result,
+    add_table,
+    connect,
+    named_columns,
+    narrowed,
+    tables_of,
+    words_by_table,
+    words_of,
+    Words,
+)
 from .judge import judge
 
 #: Draws per claim; a verdict that fewer than 95 % of the draws share is within noise.
@@ -55,26 +66,53 @@ def judged(results: Sequence[Result], draw: Draw, draws: int = DRAWS) -> list[Re
     """The results, each reproduced or missed claim with the share of the draws that give the same verdict."""
     asked = [r for r in results if r.verdict in ("reproduced", "off")]
     same = dict.fromkeys(map(_key, asked), 0)
+    with connect() as con:
+        words = words_by_table(con, (r.claim for r in asked))
+        reads = {_key(r): {t: words_of(con, r.claim) for t in tables_of(con, r.claim)} for r in asked}
+    before: dict[str, Any] = {}
+    reproduced: dict[tuple[str, str], bool | None] = {}
     with Progress().stage("noise", {"draws": 1.0}, unit="") as report:
         for i in range(draws if asked else 0):
-            con = connect()
-            for name, frame in draw(i).items():
-                con.register(name, Stream(frame))
+            tables = {name: narrowed(frame, words[name]) for name, frame in draw(i).items() if name in words}
+            changed = {name: _changed(before.get(name), frame) for name, frame in tables.items()}
+            # A query over the columns of the draw before has that draw's result.
+            again = [r.claim for r in asked if _differs(reads[_key(r)], changed)]
+            reproduced |= _judged(again, {t: tables[t] for c in again for t in reads[c.file, c.id] if t in tables})
             for r in asked:
-                same[_key(r)] += _reproduced(con, r.claim) == (r.verdict == "reproduced")
-            con.close()
+                same[_key(r)] += reproduced[_key(r)] == (r.verdict == "reproduced")
+            before = tables
             report("draws", (i + 1) / draws)
     return [replace(r, agreeing=same[_key(r)] / draws) if _key(r) in same else r for r in results]
 
 
-def _key(result: Result) -> tuple[str, str]:
-    return result.claim.file, result.claim.id
+def _changed(before: Any, frame: Any) -> Set[str] | None:
+    """Columns of a table that differ from those of the draw before; None where its rows or columns are others."""
+    if before is None or before.schema != frame.schema or before.height != frame.height:
+        return None
+    return {name for name in frame.columns if not before[name].equals(frame[name], null_equal=True)}
 
 
-def _reproduced(con: Any, claim: Claim) -> bool | None:
+def _differs(reads: Mapping[str, Words], changed: Mapping[str, Set[str] | None]) -> bool:
+    """Whether a query reads columns that have changed, or tables that are not there."""
+    columns = {table: changed.get(table) for table in reads}
+    return any(names is None or named_columns(names, reads[table]) for table, names in columns.items())
+
+
+def _judged(claims: Sequence[Claim], tables: Mapping[str, Any]) -> dict[tuple[str, str], bool | None]:
+    """Whether each claim is reproduced over these tables, by file and id; None where they do not decide it."""
     import duckdb
 
-    try:
-        return judge(claim, *ask(con, claim)).reproduced
-    except (ClaimError, duckdb.Error):
-        return None
+    found: dict[tuple[str, str], bool | None] = {}
+    with connect() as con, Queries(con) as queries:
+        for name, frame in tables.items():
+            add_table(con, name, frame)
+        for claim in claims:
+            try:
+                found[claim.file, claim.id] = judge(claim, *queries.ask(claim)).reproduced
+            except (ClaimError, duckdb.Error):
+                found[claim.file, claim.id] = None
+    return found
+
+
+def _key(result: Result) -> tuple[str, str]:
+    return result.claim.file, result.claim.id
