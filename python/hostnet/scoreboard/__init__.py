@@ -19,7 +19,7 @@ from ..runner import Jobs
 from . import beside, noise
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
-from .evaluate import Result, StudySource, columns_of, connect, evaluate, tables_of
+from .evaluate import Result, StudySource, Words, columns_of, connect, evaluate, tables_of, words_by_table
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 if TYPE_CHECKING:
@@ -157,7 +157,10 @@ def main(
 def _evaluated(claims: Sequence[Claim], board: StudySource) -> list[Result]:
     """A line of the board for each claim. Of built studies, it says how noise changes the verdict."""
     results = evaluate(claims, board)
-    return noise.judged(results, board.draw) if isinstance(board, BuiltStudies) else results
+    if not isinstance(board, BuiltStudies):
+        return results
+    wanted = words_by_table(connect(), [r.claim for r in results if r.verdict in noise.JUDGED])
+    return noise.judged(results, lambda number: board.draw(number, wanted))
 
 
 def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
@@ -249,15 +252,18 @@ class BuiltStudies:
         self._done.append(done)
         return done.tables()
 
-    def draw(self, number: int) -> dict[str, Any]:
+    def draw(self, number: int, wanted: Mapping[str, Words] | None = None) -> dict[str, Any]:
         """The tables of all studies that have run, with every metric drawn from its interval. A study whose formulae refuse
-        the drawn values keeps the measured ones."""
+        the drawn values keeps the measured ones.
+
+        With ``wanted``, they are the tables that are named there, with at least the columns that are among the words.
+        """
         rng = random.Random(number)
         tables: dict[str, Any] = {}
         for done in self._done:
             other = replace(done, results=[noise.drawn(r, rng) for r in done.results])
             try:
-                tables |= other.tables()
+                tables |= other.tables() if wanted is None else other.narrow_tables(wanted)
             except Exception:  # as in `evaluate`, one study must not end the board
                 tables |= done.tables()
         return tables

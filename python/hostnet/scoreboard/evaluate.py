@@ -66,8 +66,9 @@ def connect() -> Any:
     import duckdb
 
     # Tables are small, and further threads take longer to start than to help.
-    limits = {"memory_limit": QUERY_MEMORY, "temp_directory": "", "threads": 1}
-    con = duckdb.connect(config={"enable_external_access": "false", **limits})
+    con = duckdb.connect(
+        config={"enable_external_access": "false", "memory_limit": QUERY_MEMORY, "temp_directory": "", "threads": 1}
+    )
     con.execute("SET python_enable_replacements = false")
     con.execute("SET lock_configuration = true")
     return con

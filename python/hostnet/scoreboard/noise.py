@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from .. import intervals
 from ..declared import metric_info
 from ..progress import Progress
 from ..results import Result as Point
@@ -20,6 +20,7 @@ from .claims import Claim, ClaimError
 from .evaluate import (
     Queries,
     Result,
+    Words,
     add_table,
     connect,
     named_columns,
@@ -27,7 +28,6 @@ from .evaluate import (
     tables_of,
     words_by_table,
     words_of,
-    Words,
 )
 from .judge import judge
 
@@ -36,35 +36,40 @@ DRAWS = 20
 #: Half-width of an interval of 95 %, in standard deviations.
 _DEVIATIONS = 1.96
 
+#: Verdicts that are judged again.
+JUDGED = ("reproduced", "off")
+
 #: The tables that one draw gives, by SQL name, for the number of the draw.
 Draw = Callable[[int], Mapping[str, Any]]
 
 
 def drawn(point: Point, rng: random.Random) -> Point:
-    """The result of one point, with each metric drawn from its interval."""
-    known = point.data.get("intervals") or {}
+    """The result of one point, with each metric drawn from its interval: of one sign with the measured value, and at most 1
+    where a share is measured."""
     values = dict(point.data["metrics"])
-    for name, interval in known.items():
+    shares = _shares()
+    for name, (low, high) in (point.data.get("intervals") or {}).items():
         value = values.get(name)
-        if value is not None:
-            share = metric_info()[name]["unit"] == "fraction"
-            values[name] = _within(value, (interval[0], interval[1]), share, rng)
+        if value is None:
+            continue
+        z = rng.gauss(0.0, 1.0) / _DEVIATIONS
+        # A percentile's interval may be wider on one side.
+        found = value + z * (high - value if z > 0 else value - low)
+        if found * value < 0:
+            found = 0.0
+        values[name] = min(found, 1.0) if name in shares and value <= 1 else found
     return Point({**point.data, "metrics": values}, key=point.key, cached=point.cached)
 
 
-def _within(value: float, interval: intervals.Interval, share: bool, rng: random.Random) -> float:
-    """A value around the measured one: of one sign with it, and at most 1 where a ``share`` is measured."""
-    z = rng.gauss(0.0, 1.0) / _DEVIATIONS
-    # A percentile's interval may be wider on one side.
-    found = value + z * (interval[1] - value if z > 0 else value - interval[0])
-    if found * value < 0:
-        return 0.0
-    return min(found, 1.0) if share and value <= 1 else found
+@lru_cache(maxsize=1)
+def _shares() -> frozenset[str]:
+    """The metrics that are fractions."""
+    return frozenset(name for name, m in metric_info().items() if m["unit"] == "fraction")
 
 
 def judged(results: Sequence[Result], draw: Draw, draws: int = DRAWS) -> list[Result]:
     """The results, each reproduced or missed claim with the share of the draws that give the same verdict."""
-    asked = [r for r in results if r.verdict in ("reproduced", "off")]
+    asked = [r for r in results if r.verdict in JUDGED]
     same = dict.fromkeys(map(_key, asked), 0)
     with connect() as con:
         words = words_by_table(con, (r.claim for r in asked))

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import platform as host
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -204,18 +204,27 @@ class StudyRun:
     def columns(self) -> list[dict[str, Any]]:
         names = self._swept()
         rows = [{n: (self.quick if n == "quick" else p.columns.get(n)) for n in names} for p in self.points]
-        for row, result in zip(rows, self.results, strict=True):
-            for name, formula in self.study.derived.items():
-                row[name] = formula({**row, **_measured(result), "wall_s": result.wall_s})
-        if self.study.across is not None:
-            whole = [{**_measured(result), **row} for row, result in zip(rows, self.results, strict=True)]
-            for row, more in zip(rows, self.study.across(whole), strict=True):
-                row.update(more)
+        if self.study.derived or self.study.across is not None:
+            self._derive(rows)
         for name in sorted(rows[0].keys() - set(names) - self.study.derived_units.keys() - metric_info().keys()):
             raise HostnetError(
                 f"{self.study.system} {self.study.figure}: nothing declares the column {name!r}; give its unit in `derived_units`."
             )
         return rows
+
+    def _derive(self, rows: list[dict[str, Any]]) -> None:
+        """Adds the columns that the study makes of the others."""
+        measured = [_measured(result) for result in self.results]
+        for row, result, values in zip(rows, self.results, measured, strict=True):
+            fixed = {**values, "wall_s": result.wall_s}
+            known = {**row, **fixed}
+            for name, formula in self.study.derived.items():
+                row[name] = formula(known)
+                known[name] = fixed.get(name, row[name])
+        if self.study.across is not None:
+            whole = [{**values, **row} for row, values in zip(rows, measured, strict=True)]
+            for row, more in zip(rows, self.study.across(whole), strict=True):
+                row.update(more)
 
     def _swept(self) -> list[str]:
         return self.study.ordered(["quick", *(name for p in (*self.points, *self.missing) for name in p.columns)])
@@ -268,6 +277,23 @@ class StudyRun:
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table of the study by its SQL name."""
         return {self.study.table: self.frame, **self.side_frames()}
+
+    def narrow_tables(self, wanted: Mapping[str, Collection[str] | None]) -> dict[str, pl.DataFrame]:
+        """Of the study's tables, those that are wanted, by SQL name. The first one may lack columns that are not wanted:
+        ``wanted`` has their names in small letters, or None for all."""
+        found = {}
+        for name in (self.study.table, *(f"{self.study.table}_{t}" for t in self.study.side_tables)):
+            if name not in wanted:
+                continue
+            columns = wanted[name]
+            if name != self.study.table:
+                found[name] = tidy_table(name.removeprefix(f"{self.study.table}_"), self.results, self.columns)
+            elif columns is None or self.missing or any(c.startswith(PREFIX) for c in columns):
+                found[name] = self.frame
+            else:
+                # A column of every row, so that the rows can be counted.
+                found[name] = tidy(self.results, self.columns, only={QUICK.column, *columns})
+        return found
 
     def plot(self) -> Picture:
         """Draw the study's figure."""
