@@ -576,7 +576,7 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
 
 
 def _precisely(scenario: Scenario, study: Study) -> Scenario:
-    """The scenario, measured until the means that the study shows are known to its precision; of the classes of DRAM accesses
+    """The scenario itself, changed to be measured until the means that the study shows are known to its precision; of the classes of DRAM accesses
     their sum, if it is shown, because some are rare. A window that is looked at as a whole stays whole: its course over time,
     counts of it, and bursts."""
     resolved = scenario.to_dict()
@@ -592,7 +592,8 @@ def _precisely(scenario: Scenario, study: Study) -> Scenario:
     summed = _SUM in study.metrics
     means = [m for m in study.metrics if m in info and info[m]["statistic"] == "mean"]
     shown = [m for m in means if m == _SUM or not (summed and m.startswith(_CLASSES))]
-    return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
+    scenario.set("run.precision", study.precision)
+    return scenario.set("run.precision_of", [*shown, *study.made_of])
 
 
 def _specs(points: Iterable[Point], study: Study) -> list[str]:
