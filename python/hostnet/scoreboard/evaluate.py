@@ -93,10 +93,11 @@ class _Stream:
 
 
 def add_table(con: Any, name: str, frame: Any) -> None:
-    """Makes a table of a data frame. DuckDB plans queries over its own tables faster than over streams."""
+    """Makes a table of a data frame, in place of one of that name. DuckDB plans queries over its own tables
+    faster than over streams."""
     con.register("_stream", _Stream(frame))
     quoted = name.replace('"', '""')
-    con.execute(f'CREATE TABLE "{quoted}" AS FROM _stream')
+    con.execute(f'CREATE OR REPLACE TABLE "{quoted}" AS FROM _stream')
     con.unregister("_stream")
 
 
