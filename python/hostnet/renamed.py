@@ -135,7 +135,10 @@ class Metrics(dict[str, "float | None"]):
 
     def __init__(self, values: Mapping[str, float | None]):
         new = _renamed()["metrics"]
-        super().__init__({new.get(name, name): value for name, value in values.items()})
+        if new.keys().isdisjoint(values.keys()):
+            super().__init__(values)
+        else:
+            super().__init__({new.get(name, name): value for name, value in values.items()})
 
     def __missing__(self, name: str) -> float | None:
         new = metric(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -56,8 +57,8 @@ class ResultData(TypedDict):
 _NUMBERS = ("seed", "wall_s", "sim_us", "warmup_us", "measure_us")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+#: The types of JSON's numbers in Python; the values of a result are compared by type, because there are many.
+_NUMBER_TYPES = {int, float}
 
 
 def fault(data: Any) -> str | None:
@@ -69,14 +70,15 @@ def fault(data: Any) -> str | None:
     if lacking is not None:
         return f"{lacking} is missing"
     wrong = next((k for k, kind in wanted.items() if not isinstance(data[k], kind)), None)
-    wrong = wrong or next((k for k in _NUMBERS if not _is_number(data[k])), None)
+    wrong = wrong or next((k for k in _NUMBERS if type(data[k]) not in _NUMBER_TYPES), None)
     if wrong is not None:
         return f"{wrong} is of another type"
-    odd = next((m for m, v in data["metrics"].items() if v is not None and not _is_number(v)), None)
-    if odd is not None:
+    values = data["metrics"].values()
+    if not set(map(type, values)) <= {*_NUMBER_TYPES, type(None)}:
+        odd = next(m for m, v in data["metrics"].items() if v is not None and type(v) not in _NUMBER_TYPES)
         return f"metrics.{odd} = {json.dumps(data['metrics'][odd])[:40]} is not a number"
     intervals = data.get("intervals") or {}
-    if not isinstance(intervals, dict) or not all(_is_interval(i) for i in intervals.values()):
+    if not isinstance(intervals, dict) or not _are_intervals(intervals.values()):
         return "intervals is of another type"
     said = data.get("warnings") or []
     if not isinstance(said, list) or not all(isinstance(w, str) for w in said):
@@ -87,8 +89,12 @@ def fault(data: Any) -> str | None:
     return next((f"tables.{name} is not a table" for name, t in tables.items() if not _is_table(t)), None)
 
 
-def _is_interval(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
+def _are_intervals(values: Collection[Any]) -> bool:
+    return _are_lists(values, 2) and set(map(type, chain.from_iterable(values))) <= _NUMBER_TYPES
+
+
+def _are_lists(values: Collection[Any], length: int) -> bool:
+    return set(map(type, values)) <= {list} and set(map(len, values)) <= {length}
 
 
 def _is_table(table: Any) -> bool:
@@ -97,7 +103,7 @@ def _is_table(table: Any) -> bool:
         isinstance(columns, list)
         and all(isinstance(c, dict) and isinstance(c.get("name"), str) for c in columns)
         and isinstance(rows, list)
-        and all(isinstance(r, list) and len(r) == len(columns) for r in rows)
+        and _are_lists(rows, len(columns))
     )
 
 
@@ -231,9 +237,11 @@ def tidy(
     columns: Sequence[Mapping[str, Any]] | None = None,
     *,
     ends: bool = False,
+    only: Collection[str] | None = None,
 ) -> pl.DataFrame:
     """One row per result: the given swept columns, every metric, then provenance. With ``ends``, each metric that has a
-    95 % interval is followed by ``METRIC_low`` and ``METRIC_high``.
+    95 % interval is followed by ``METRIC_low`` and ``METRIC_high``. With ``only``, it has just the columns that are
+    named there in small letters.
 
     Wall time is left out, so that equal simulations make equal files.
     """
@@ -241,15 +249,21 @@ def tidy(
 
     columns = columns if columns is not None else [{} for _ in results]
     swept = list(dict.fromkeys(name for c in columns for name in c))
-    out = {name: _swept(name, columns) for name in swept}
-    for name in metric_info():
-        if name not in out:
-            out[name] = pl.Series(name, [r.metrics.get(name) for r in results], dtype=pl.Float64, strict=False)
+    out = {name: _swept(name, columns) for name in _among(swept, only)}
+    for name in _among(metric_info(), only):
+        if name not in swept:
+            # These are present names, which need no search for old ones.
+            values = [dict.get(r.metrics, name) for r in results]
+            out[name] = pl.Series(name, values, dtype=pl.Float64, strict=False)
             if ends:
                 out |= {e.name: e for e in intervals.ends(name, results)}
-    for name in _PROVENANCE:
+    for name in _among(_PROVENANCE, only):
         out[name] = pl.Series(name, [getattr(r, name) for r in results])
     return pl.DataFrame(list(out.values()))
+
+
+def _among(names: Iterable[str], only: Collection[str] | None) -> list[str]:
+    return [name for name in names if only is None or name.lower() in only]
 
 
 def _swept(name: str, columns: Sequence[Mapping[str, Any]]) -> pl.Series:

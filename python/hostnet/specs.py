@@ -407,7 +407,9 @@ class Scenario(Fields):
 
     def copy(self) -> Scenario:
         """An independent copy."""
-        return Scenario(self._data, file=self._origin)
+        new = Scenario(file=self._origin)
+        new._data.update(plain(self._data))  # its keys have their present names already
+        return new
 
     def _get(self, key: str) -> Any:
         name = self._data.get("platform")

@@ -9,7 +9,7 @@ import pytest
 import hostnet as hn
 from hostnet.scoreboard import BuiltStudies, evaluate, noise, select, shipped
 from hostnet.scoreboard.claims import Claim
-from hostnet.scoreboard.evaluate import Result
+from hostnet.scoreboard.evaluate import Result, connect, words_of
 
 
 def claim(expected: float, tolerance: float) -> Claim:
@@ -76,3 +76,69 @@ def test_the_shipped_studies_are_drawn_whole(tmp_path):
 def test_errors_and_disputes_are_not_judged_again():
     results = [Result(claim(1.0, 0.1), v) for v in ("error", "disputed", "not built yet")]
     assert [r.agreeing for r in noise.judged(results, board(1.0, 0.1))] == [None, None, None]
+
+
+def claim_of(name: str, query: str, expected: float) -> Claim:
+    return Claim(
+        id=name, text="It is so.", experiment="one.e.fig1", role="outcome", kind="value", expected=expected,
+        tolerance=0.0, unit="Mrps", eval=query, file="mine.toml",
+    )  # fmt: skip
+
+
+#: Claims over four draws in which `a` is 1, 1, 2, 1 while `b` stays 5, and a row is added in the last draw: the query, the
+#: value that is expected, and the draws of four that give it.
+DRAWS = {
+    "varies": ("SELECT a AS value FROM one_fig1 ORDER BY a LIMIT 1", 1.0, 3),
+    "capital": ("SELECT A AS value FROM one_fig1 ORDER BY A LIMIT 1", 1.0, 3),
+    "constant": ("SELECT b AS value FROM one_fig1 LIMIT 1", 5.0, 4),
+    "rows": ("SELECT count(*) AS value FROM one_fig1", 1.0, 3),
+    "star": ("SELECT * FROM (SELECT sum(COLUMNS('^[ab]$')) FROM one_fig1) t(value, b)", 1.0, 2),
+    "whole row": ("SELECT (one_fig1).a + b AS value FROM one_fig1 LIMIT 1", 6.0, 3),
+    "row as struct": ("SELECT t['a'] AS value FROM one_fig1 t LIMIT 1", 1.0, 3),
+    "natural": ("SELECT l.b AS value FROM one_fig1 l NATURAL JOIN one_other", 5.0, 3),
+    "position": ("SELECT x AS value FROM one_fig1 AS t(x, y) LIMIT 1", 1.0, 3),
+    "other": ("SELECT a AS value FROM one_other", 1.0, 4),
+    "gone": ("SELECT a AS value FROM one_gone", 1.0, 0),
+}
+
+
+def tables_of_draw(number: int):
+    values = [[1.0], [1.0], [2.0], [1.0, 1.0]][number]
+    return {
+        "one_fig1": pl.DataFrame({"a": values, "b": [5.0] * len(values), "unread": [float(number)] * len(values)}),
+        "one_other": pl.DataFrame({"a": [1.0]}),
+    }
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_claim_is_judged_again_where_a_column_that_it_may_read_differs(name):
+    """Alone, and among claims that read other columns of the same tables."""
+    query, expected, same = DRAWS[name]
+    alone = noise.judged([Result(claim_of(name, query, expected), "reproduced")], tables_of_draw, draws=4)
+    assert [r.agreeing for r in alone] == [same / 4]
+    every = [Result(claim_of(n, q, e), "reproduced") for n, (q, e, _) in DRAWS.items()]
+    agreeing = {r.claim.id: r.agreeing for r in noise.judged(every, tables_of_draw, draws=4)}
+    assert agreeing[name] == same / 4
+
+
+def test_a_query_is_made_again_only_where_its_columns_differ(monkeypatch):
+    asked = []
+    ask = noise.Queries.ask
+
+    def counted(self, claim):
+        asked.append(claim.id)
+        return ask(self, claim)
+
+    monkeypatch.setattr(noise.Queries, "ask", counted)
+    results = [Result(claim_of(n, *DRAWS[n][:2]), "reproduced") for n in ("varies", "constant", "other")]
+    noise.judged(results, tables_of_draw, draws=4)
+    assert {name: asked.count(name) for name in asked} == {"varies": 3, "constant": 2, "other": 1}
+
+
+def test_the_words_of_a_query_are_a_claims_columns_unless_it_may_read_unnamed_ones():
+    con = connect()
+    words = {name: words_of(con, claim_of(name, query, 1.0)) for name, (query, _, _) in DRAWS.items()}
+    assert {name for name, found in words.items() if found is None} == {
+        "star", "whole row", "row as struct", "natural", "position",
+    }  # fmt: skip
+    assert "a" in words["capital"] and "b" not in words["varies"]

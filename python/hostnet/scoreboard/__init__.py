@@ -19,7 +19,7 @@ from ..runner import Jobs
 from . import beside, noise
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
-from .evaluate import Result, StudySource, columns_of, connect, evaluate, study_of, tables_of
+from .evaluate import Result, StudySource, Words, columns_of, connect, evaluate, study_of, tables_of, words_by_table
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 if TYPE_CHECKING:
@@ -159,7 +159,9 @@ def _evaluated(claims: Sequence[Claim], board: StudySource) -> list[Result]:
     if not isinstance(board, BuiltStudies):
         return evaluate(claims, board)
     board.run_first_points(claims)
-    return noise.judged(evaluate(claims, board), board.draw)
+    results = evaluate(claims, board)
+    wanted = words_by_table(connect(), [r.claim for r in results if r.verdict in noise.JUDGED])
+    return noise.judged(results, lambda number: board.draw(number, wanted))
 
 
 def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
@@ -265,15 +267,18 @@ class BuiltStudies:
         self._done.append(done)
         return done.tables()
 
-    def draw(self, number: int) -> dict[str, Any]:
+    def draw(self, number: int, wanted: Mapping[str, Words] | None = None) -> dict[str, Any]:
         """The tables of all studies that have run, with every metric drawn from its interval. A study whose formulae refuse
-        the drawn values keeps the measured ones."""
+        the drawn values keeps the measured ones.
+
+        With ``wanted``, they are the tables that are named there, with at least the columns that are among the words.
+        """
         rng = random.Random(number)
         tables: dict[str, Any] = {}
         for done in self._done:
             other = replace(done, results=[noise.drawn(r, rng) for r in done.results])
             try:
-                tables |= other.tables()
+                tables |= other.tables() if wanted is None else other.narrow_tables(wanted)
             except Exception:  # as in `evaluate`, one study must not end the board
                 tables |= done.tables()
         return tables

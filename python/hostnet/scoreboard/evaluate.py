@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias
 
 from ..errors import NotBuiltYet
 from ..paths import nearest
@@ -60,10 +62,13 @@ def _sentence(text: str) -> str:
 
 
 def connect() -> Any:
-    """A DuckDB connection that holds only the tables that are registered with it."""
+    """A DuckDB connection that holds only the tables that are added to it."""
     import duckdb
 
-    con = duckdb.connect(config={"enable_external_access": "false", "memory_limit": QUERY_MEMORY, "temp_directory": ""})
+    # Tables are small, and further threads take longer to start than to help.
+    con = duckdb.connect(
+        config={"enable_external_access": "false", "memory_limit": QUERY_MEMORY, "temp_directory": "", "threads": 1}
+    )
     con.execute("SET python_enable_replacements = false")
     con.execute("SET lock_configuration = true")
     return con
@@ -73,7 +78,11 @@ def connect() -> Any:
 _NAMES = ("column_name_alias", "column_aliases", "aliases", "unpivot_names")
 
 
-class Stream:
+#: Words of a query's text that may name columns, in small letters; None where a query may read columns without naming them.
+Words: TypeAlias = "frozenset[str] | None"
+
+
+class _Stream:
     """A data frame reduced to the Arrow stream interface, which DuckDB reads without needing pyarrow."""
 
     def __init__(self, frame: Any):
@@ -83,8 +92,41 @@ class Stream:
         return self._frame.__arrow_c_stream__(requested_schema)
 
 
-#: Names of the tables that queries read, by their text: every plot asks for those of all shipped claims.
+def add_table(con: Any, name: str, frame: Any) -> None:
+    """Makes a table of a data frame, in place of one of that name. DuckDB plans queries over its own tables
+    faster than over streams."""
+    con.register("_stream", _Stream(frame))
+    quoted = name.replace('"', '""')
+    con.execute(f'CREATE OR REPLACE TABLE "{quoted}" AS FROM _stream')
+    con.unregister("_stream")
+
+
+def named_columns(columns: Iterable[str], words: Words) -> list[str]:
+    """The columns that are among a query's words, in any case; all without words."""
+    return [c for c in columns if words is None or c.lower() in words]
+
+
+def narrowed(frame: Any, words: Words) -> Any:
+    """The frame with the columns that are among a query's words. Its first column stays, so that its rows can be counted."""
+    return frame.select(named_columns(frame.columns, words) or frame.columns[:1])
+
+
+def words_by_table(con: Any, claims: Iterable[Claim]) -> dict[str, Words]:
+    """For each table that claims read, the words that may name its columns."""
+    found: dict[str, Words] = {}
+    for claim in claims:
+        words = words_of(con, claim)
+        for table in tables_of(con, claim):
+            before = found.get(table, frozenset())
+            found[table] = None if words is None or before is None else before | words
+    return found
+
+
+#: Trees of queries by their text: every plot asks for those of all shipped claims.
+_TREES: dict[str, Any] = {}
+#: Names of the tables that queries read, and words of queries, by their text.
 _TABLES: dict[str, frozenset[str]] = {}
+_WORDS: dict[str, Words] = {}
 
 
 def tables_of(con: Any, claim: Claim) -> frozenset[str]:
@@ -98,6 +140,20 @@ def tables_of(con: Any, claim: Claim) -> frozenset[str]:
     return known
 
 
+def words_of(con: Any, claim: Claim) -> Words:
+    """Every word of a claim's query, in small letters, among which are the columns that it reads.
+
+    None where the query may read columns that it does not name: with `*` or a natural join, by position, or as whole rows.
+    """
+    if claim.eval not in _WORDS:
+        words: set[str] = set()
+        tables: set[str] = set()
+        columns: set[str] = set()
+        whole = _walk_words(_statements(con, claim), words, tables, columns) or bool(tables & columns)
+        _WORDS[claim.eval] = None if whole else frozenset(words)
+    return _WORDS[claim.eval]
+
+
 def columns_of(con: Any, claim: Claim) -> set[tuple[str, ...]]:
     """Columns that a claim's query reads and does not name itself, each with the names before it (of a table or a column of
     structs)."""
@@ -109,13 +165,39 @@ def columns_of(con: Any, claim: Claim) -> set[tuple[str, ...]]:
 
 def _statements(con: Any, claim: Claim) -> Any:
     """The one SELECT of a claim's query as a tree."""
+    if claim.eval in _TREES:
+        return _TREES[claim.eval]
     tree = json.loads(con.execute("SELECT json_serialize_sql(?)", [claim.eval]).fetchall()[0][0])
     if tree["error"]:
         message = str(tree["error_message"]).splitlines()[0]
         raise claim.error("eval", f"DuckDB cannot read the query: {message}")
     if len(tree["statements"]) != 1:
         raise claim.error("eval", f"must be one SELECT, not {len(tree['statements'])} statements")
+    _TREES[claim.eval] = tree["statements"]
     return tree["statements"]
+
+
+#: Nodes of a query that may read columns without naming them.
+_UNNAMED = ("STAR", "PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE", "TABLE_FUNCTION")
+
+
+def _walk_words(node: Any, words: set[str], tables: set[str], columns: set[str]) -> bool:
+    """Collects the words of a query, and the names of its tables and columns; whether it may read columns without naming
+    them."""
+    if isinstance(node, str):
+        words.add(node.lower())
+        return False
+    if isinstance(node, list):
+        return any([_walk_words(child, words, tables, columns) for child in node])
+    if not isinstance(node, dict):
+        return False
+    if node.get("type") == "BASE_TABLE":
+        tables.update(name.lower() for name in (node["table_name"], node.get("alias")) if name)
+    if node.get("class") == "COLUMN_REF":
+        columns.add(node["column_names"][-1].lower())
+    renamed = node.get("type") == "BASE_TABLE" and bool(node.get("column_name_alias"))
+    own = renamed or node.get("ref_type") == "NATURAL" or node.get("type") in _UNNAMED
+    return any([_walk_words(child, words, tables, columns) for child in node.values()]) or own
 
 
 def _walk(node: Any, read: set[str], local: set[str]) -> None:
@@ -186,6 +268,7 @@ def evaluate(
             if not owners:
                 raise claim.error("eval", "the query reads no study table, so it measures nothing")
             needs[_key(claim)] = owners
+    words = words_by_table(con, (c for c in claims if _key(c) in needs))
     wanted = list(dict.fromkeys(s for c in claims for s in sorted(needs.get(_key(c), ()))))
     failures: dict[str, str] = {}
     lacking: dict[str, str] = {}  # study -> the models that some of its rows need and that are not built yet
@@ -194,7 +277,8 @@ def evaluate(
             on_study(study, i, len(wanted))
         try:
             for name, frame in source.run(*studies[study]).items():
-                con.register(name, Stream(frame))
+                if name in words:
+                    add_table(con, name, narrowed(frame, words[name]))
                 if "not_built" in frame.columns and (needs_what := frame["not_built"].drop_nulls()).len():
                     lacking[study] = ", ".join(needs_what.unique(maintain_order=True))
         except NotBuiltYet as e:
@@ -202,21 +286,57 @@ def evaluate(
             failures[study] = lacking[study]
         except Exception as e:  # one study that fails must not hide the verdicts of the others
             failures[study] = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-    return [_result(con, claim, needs.get(_key(claim)), failures, lacking, studies) for claim in claims]
+    with Queries(con) as queries:
+        return [_result(queries, claim, needs.get(_key(claim)), failures, lacking, studies) for claim in claims]
 
 
-def ask(con: Any, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of the result of a claim's query, within the limits of time, memory and rows."""
-    alarm = threading.Timer(QUERY_SECONDS, con.interrupt)
-    alarm.start()
-    try:
-        found = con.execute(claim.eval)
-        rows = found.fetchmany(QUERY_ROWS + 1)
-        if len(rows) > QUERY_ROWS:
-            raise claim.error("eval", f"the query gives more than {QUERY_ROWS:,} rows")
-        return [d[0] for d in found.description], rows
-    finally:
-        alarm.cancel()
+class Queries:
+    """Queries of claims over one connection, within the limits of time, memory and rows.
+
+    A thread interrupts a query that takes too long. As it looks when a query can have taken its time at the earliest, short
+    queries cost it nothing.
+    """
+
+    def __init__(self, con: Any):
+        self._con, self._seconds = con, QUERY_SECONDS
+        self._started: float | None = None
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._interrupt, daemon=True)
+
+    def __enter__(self) -> Queries:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def ask(self, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Columns and rows of the result of a claim's query."""
+        with self._lock:
+            self._started = time.monotonic()
+        try:
+            found = self._con.execute(claim.eval)
+            rows = found.fetchmany(QUERY_ROWS + 1)
+            if len(rows) > QUERY_ROWS:
+                raise claim.error("eval", f"the query gives more than {QUERY_ROWS:,} rows")
+            return [d[0] for d in found.description], rows
+        finally:
+            with self._lock:
+                self._started = None
+
+    def _interrupt(self) -> None:
+        left = self._seconds
+        while not self._closed.wait(left):
+            with self._lock:
+                left = self._seconds
+                if self._started is not None:
+                    left += self._started - time.monotonic()
+                    if left <= 0:
+                        self._con.interrupt()
+                        left = self._seconds
 
 
 def _key(claim: Claim) -> str:
@@ -224,7 +344,7 @@ def _key(claim: Claim) -> str:
 
 
 def _result(
-    con: Any,
+    queries: Queries,
     claim: Claim,
     needs: set[str] | None,
     failures: Mapping[str, str],
@@ -243,7 +363,7 @@ def _result(
     for study in sorted(needs & failures.keys()):
         return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
     try:
-        judgement = judge(claim, *ask(con, claim))
+        judgement = judge(claim, *queries.ask(claim))
     except duckdb.InterruptException:
         return Result(claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_SECONDS:g} s")))
     except duckdb.OutOfMemoryException:

@@ -8,16 +8,27 @@ the noise of differences between metrics of one run. A metric without an interva
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from .. import intervals
 from ..declared import metric_info
 from ..progress import Progress
 from ..results import Result as Point
 from .claims import Claim, ClaimError
-from .evaluate import Result, Stream, ask, connect
+from .evaluate import (
+    Queries,
+    Result,
+    Words,
+    add_table,
+    connect,
+    named_columns,
+    narrowed,
+    tables_of,
+    words_by_table,
+    words_of,
+)
 from .judge import judge
 
 #: Draws per claim; a verdict that fewer than 95 % of the draws share is within noise.
@@ -25,56 +36,88 @@ DRAWS = 20
 #: Half-width of an interval of 95 %, in standard deviations.
 _DEVIATIONS = 1.96
 
+#: Verdicts that are judged again.
+JUDGED = ("reproduced", "off")
+
 #: The tables that one draw gives, by SQL name, for the number of the draw.
 Draw = Callable[[int], Mapping[str, Any]]
 
 
 def drawn(point: Point, rng: random.Random) -> Point:
-    """The result of one point, with each metric drawn from its interval."""
-    known = point.data.get("intervals") or {}
+    """The result of one point, with each metric drawn from its interval: of one sign with the measured value, and at most 1
+    where a share is measured."""
     values = dict(point.data["metrics"])
-    for name, interval in known.items():
+    shares = _shares()
+    for name, (low, high) in (point.data.get("intervals") or {}).items():
         value = values.get(name)
-        if value is not None:
-            share = metric_info()[name]["unit"] == "fraction"
-            values[name] = _within(value, (interval[0], interval[1]), share, rng)
+        if value is None:
+            continue
+        z = rng.gauss(0.0, 1.0) / _DEVIATIONS
+        # A percentile's interval may be wider on one side.
+        found = value + z * (high - value if z > 0 else value - low)
+        if found * value < 0:
+            found = 0.0
+        values[name] = min(found, 1.0) if name in shares and value <= 1 else found
     return Point({**point.data, "metrics": values}, key=point.key, cached=point.cached)
 
 
-def _within(value: float, interval: intervals.Interval, share: bool, rng: random.Random) -> float:
-    """A value around the measured one: of one sign with it, and at most 1 where a ``share`` is measured."""
-    z = rng.gauss(0.0, 1.0) / _DEVIATIONS
-    # A percentile's interval may be wider on one side.
-    found = value + z * (interval[1] - value if z > 0 else value - interval[0])
-    if found * value < 0:
-        return 0.0
-    return min(found, 1.0) if share and value <= 1 else found
+@lru_cache(maxsize=1)
+def _shares() -> frozenset[str]:
+    """The metrics that are fractions."""
+    return frozenset(name for name, m in metric_info().items() if m["unit"] == "fraction")
 
 
 def judged(results: Sequence[Result], draw: Draw, draws: int = DRAWS) -> list[Result]:
     """The results, each reproduced or missed claim with the share of the draws that give the same verdict."""
-    asked = [r for r in results if r.verdict in ("reproduced", "off")]
+    asked = [r for r in results if r.verdict in JUDGED]
     same = dict.fromkeys(map(_key, asked), 0)
+    with connect() as con:
+        words = words_by_table(con, (r.claim for r in asked))
+        reads = {_key(r): {t: words_of(con, r.claim) for t in tables_of(con, r.claim)} for r in asked}
+    before: dict[str, Any] = {}
+    reproduced: dict[tuple[str, str], bool | None] = {}
     with Progress().stage("noise", {"draws": 1.0}, unit="") as report:
         for i in range(draws if asked else 0):
-            con = connect()
-            for name, frame in draw(i).items():
-                con.register(name, Stream(frame))
+            tables = {name: narrowed(frame, words[name]) for name, frame in draw(i).items() if name in words}
+            changed = {name: _changed(before.get(name), frame) for name, frame in tables.items()}
+            # A query over the columns of the draw before has that draw's result.
+            again = [r.claim for r in asked if _differs(reads[_key(r)], changed)]
+            reproduced |= _judged(again, {t: tables[t] for c in again for t in reads[c.file, c.id] if t in tables})
             for r in asked:
-                same[_key(r)] += _reproduced(con, r.claim) == (r.verdict == "reproduced")
-            con.close()
+                same[_key(r)] += reproduced[_key(r)] == (r.verdict == "reproduced")
+            before = tables
             report("draws", (i + 1) / draws)
     return [replace(r, agreeing=same[_key(r)] / draws) if _key(r) in same else r for r in results]
 
 
-def _key(result: Result) -> tuple[str, str]:
-    return result.claim.file, result.claim.id
+def _changed(before: Any, frame: Any) -> Set[str] | None:
+    """Columns of a table that differ from those of the draw before; None where its rows or columns are others."""
+    if before is None or before.schema != frame.schema or before.height != frame.height:
+        return None
+    return {name for name in frame.columns if not before[name].equals(frame[name], null_equal=True)}
 
 
-def _reproduced(con: Any, claim: Claim) -> bool | None:
+def _differs(reads: Mapping[str, Words], changed: Mapping[str, Set[str] | None]) -> bool:
+    """Whether a query reads columns that have changed, or tables that are not there."""
+    columns = {table: changed.get(table) for table in reads}
+    return any(names is None or named_columns(names, reads[table]) for table, names in columns.items())
+
+
+def _judged(claims: Sequence[Claim], tables: Mapping[str, Any]) -> dict[tuple[str, str], bool | None]:
+    """Whether each claim is reproduced over these tables, by file and id; None where they do not decide it."""
     import duckdb
 
-    try:
-        return judge(claim, *ask(con, claim)).reproduced
-    except (ClaimError, duckdb.Error):
-        return None
+    found: dict[tuple[str, str], bool | None] = {}
+    with connect() as con, Queries(con) as queries:
+        for name, frame in tables.items():
+            add_table(con, name, frame)
+        for claim in claims:
+            try:
+                found[claim.file, claim.id] = judge(claim, *queries.ask(claim)).reproduced
+            except (ClaimError, duckdb.Error):
+                found[claim.file, claim.id] = None
+    return found
+
+
+def _key(result: Result) -> tuple[str, str]:
+    return result.claim.file, result.claim.id

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform as host
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -203,18 +203,27 @@ class StudyRun:
     def columns(self) -> list[dict[str, Any]]:
         names = self._swept()
         rows = [{n: (self.quick if n == "quick" else p.columns.get(n)) for n in names} for p in self.points]
-        for row, result in zip(rows, self.results, strict=True):
-            for name, formula in self.study.derived.items():
-                row[name] = formula({**row, **_measured(result), "wall_s": result.wall_s})
-        if self.study.across is not None:
-            whole = [{**_measured(result), **row} for row, result in zip(rows, self.results, strict=True)]
-            for row, more in zip(rows, self.study.across(whole), strict=True):
-                row.update(more)
+        if self.study.derived or self.study.across is not None:
+            self._derive(rows)
         for name in sorted(rows[0].keys() - set(names) - self.study.derived_units.keys() - metric_info().keys()):
             raise HostnetError(
                 f"{self.study.system} {self.study.figure}: nothing declares the column {name!r}; give its unit in `derived_units`."
             )
         return rows
+
+    def _derive(self, rows: list[dict[str, Any]]) -> None:
+        """Adds the columns that the study makes of the others."""
+        measured = [_measured(result) for result in self.results]
+        for row, result, values in zip(rows, self.results, measured, strict=True):
+            fixed = {**values, "wall_s": result.wall_s}
+            known = {**row, **fixed}
+            for name, formula in self.study.derived.items():
+                row[name] = formula(known)
+                known[name] = fixed.get(name, row[name])
+        if self.study.across is not None:
+            whole = [{**values, **row} for row, values in zip(rows, measured, strict=True)]
+            for row, more in zip(rows, self.study.across(whole), strict=True):
+                row.update(more)
 
     def _swept(self) -> list[str]:
         return self.study.ordered(["quick", *(name for p in (*self.points, *self.missing) for name in p.columns)])
@@ -267,6 +276,23 @@ class StudyRun:
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table of the study by its SQL name."""
         return {self.study.table: self.frame, **self.side_frames()}
+
+    def narrow_tables(self, wanted: Mapping[str, Collection[str] | None]) -> dict[str, pl.DataFrame]:
+        """Of the study's tables, those that are wanted, by SQL name. The first one may lack columns that are not wanted:
+        ``wanted`` has their names in small letters, or None for all."""
+        found = {}
+        for name in (self.study.table, *(f"{self.study.table}_{t}" for t in self.study.side_tables)):
+            if name not in wanted:
+                continue
+            columns = wanted[name]
+            if name != self.study.table:
+                found[name] = tidy_table(name.removeprefix(f"{self.study.table}_"), self.results, self.columns)
+            elif columns is None or self.missing or any(c.startswith(PREFIX) for c in columns):
+                found[name] = self.frame
+            else:
+                # A column of every row, so that the rows can be counted.
+                found[name] = tidy(self.results, self.columns, only={QUICK.column, *columns})
+        return found
 
     def plot(self) -> Picture:
         """Draw the study's figure."""
@@ -575,7 +601,7 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
 
 
 def _precisely(scenario: Scenario, study: Study) -> Scenario:
-    """The scenario, measured until the means that the study shows are known to its precision; of the classes of DRAM accesses
+    """The scenario itself, changed to be measured until the means that the study shows are known to its precision; of the classes of DRAM accesses
     their sum, if it is shown, because some are rare. A window that is looked at as a whole stays whole: its course over time,
     counts of it, and bursts."""
     resolved = scenario.to_dict()
@@ -591,7 +617,8 @@ def _precisely(scenario: Scenario, study: Study) -> Scenario:
     summed = _SUM in study.metrics
     means = [m for m in study.metrics if m in info and info[m]["statistic"] == "mean"]
     shown = [m for m in means if m == _SUM or not (summed and m.startswith(_CLASSES))]
-    return scenario.with_({"run.precision": study.precision, "run.precision_of": [*shown, *study.made_of]})
+    scenario.set("run.precision", study.precision)
+    return scenario.set("run.precision_of", [*shown, *study.made_of])
 
 
 def _specs(points: Iterable[Point], study: Study) -> list[str]:
