@@ -175,6 +175,9 @@ L1 = axes.L1_KIB.at("override.caches.l1d.size", form="{} KiB", usual=64)
 L2 = axes.L2_KIB.at("override.caches.l2.size", form="{} KiB", usual=1024)
 LLC = axes.LLC_MIB.at("override.caches.llc.size", form=lambda mib: f"{1024 * mib} KiB", usual=16)
 CHANNELS = axes.CHANNELS
+# The scenario of iperf has one channel, as run-scripts/run-dual-{kernel,freq,cputypes}.sh. The scripts of the other sweeps have the
+# platform's four.
+FOUR_CHANNELS = {"override.memory.channels": None}
 RULE = "peripheral.0.rings.write_back"
 IDLE = "peripheral.0.rings.quirks.write_back_idle"
 WRITE_BACK = axes.WRITE_BACK.among(
@@ -188,7 +191,18 @@ WRITE_BACK = axes.WRITE_BACK.among(
 # The simulated machine, and the real server.
 GEM5, ALTRA = PLATFORM("gem5") * DCA("on"), PLATFORM("altra") * DCA("off")
 INTERVAL = axes.INTERVAL_NS(lambda row: RXPTX.get(row["app"]))
-BOTH_SERVERS = APP(*SERVERS) * FRAMES(None) * axes.INTERVAL_NS(None)
+
+# Direct cache access of the servers in the release: run-scripts/memcached-dpdk.sh has it and memcached-kernel.sh does not. The scripts
+# that sweep caches, channels and the reorder buffer (memcached-{dpdk,kernel}-caches.sh) do not have it for either.
+SCRIPT_DCA = {"mc-dpdk": "on", "mc-kernel": "off"}
+
+
+def server(app: str, dca: str | None = None) -> Grid:
+    """One of both key-value servers, with direct cache access as the server's own script has it."""
+    return APP(app) * DCA(dca or SCRIPT_DCA[app]) * FRAMES(None) * INTERVAL
+
+
+BOTH_SERVERS = sum_of(server(app) for app in SERVERS)
 
 
 def frames(apps: tuple[str, ...], sizes: tuple[int, ...] = SIZES) -> Grid:
@@ -264,7 +278,8 @@ def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "")
         if (rate + STEP[size]) * 8 * (size + 20) <= LINK:
             rate += STEP[size]
     requests = overload(served, rate, size)
-    return GEM5 * APP(app) * FRAMES(size) * INTERVAL * fixed(rate, requests, "knee")
+    receiver = server(app) if app in SERVERS else APP(app) * FRAMES(size) * INTERVAL
+    return GEM5 * receiver * fixed(rate, requests, "knee")
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
@@ -394,11 +409,6 @@ def fig18_curve(rows: Rows, quick: bool) -> Grid:
     )
 
 
-def server(app: str) -> Grid:
-    """One of both key-value servers."""
-    return APP(app) * FRAMES(None) * INTERVAL
-
-
 def fig19_loads(rows: Rows, quick: bool) -> Grid:
     """Two rates, equal at every clock: a low one, which both servers can take, and one near each server's own peak."""
     out = []
@@ -419,7 +429,7 @@ CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
 # Requests that come from the generator and from software on a second host.
 FIG20 = (
     GEM5
-    * BOTH_SERVERS
+    * sum_of(server(app, "on") for app in SERVERS)
     * MODE.among({"generator": {}, "two hosts": {"client": CLIENT}})
     * CORE("out-of-order", "in-order")
     * fixed(BOTH_RPS)
@@ -427,8 +437,10 @@ FIG20 = (
 
 # --- Method ---------------------------------------------------------------------------------------------------------
 
-# Userspace and kernel stacks at every packet size, and without direct cache access.
+# Userspace and kernel stacks at every packet size, and without direct cache access, where iperf's script has the channels of all
+# others (run-scripts/run-dual-ddio-disabled.sh).
 STACKS = PLATFORM("gem5") * APP("testpmd", "iperf") * DCA * FRAMES(*SIZES) * INTERVAL * TEST
+STACKS *= also(lambda row: FOUR_CHANNELS if row["app"] == IPERF and row["dca"] == "off" else {})
 WRITTEN_BACK = (64, 1518)
 
 
