@@ -43,6 +43,9 @@ ALL_COUNTED = {IPERF, *SERVERS}
 # Applications over the kernel's stack, which has no poll-mode driver.
 KERNEL = {IPERF, "mc-kernel"}
 
+# Instructions more for a freed buffer, where it goes to the pool's ring (scenarios/memcached-dpdk.toml).
+POOL_RING = {"mc-dpdk": 48}
+
 # The in-order machine of the release (run-scripts/l2fwd-ckp-cputypes.sh): MinorCPU with the default caches, since the script
 # passes none of the parameters that the other scripts set for O3_ARM_v7a_3.
 # - cpu/minor/MinorCPU.py: two instructions a cycle; it is assumed that dependences leave one, of which integer operations and
@@ -59,7 +62,9 @@ IN_ORDER = {
     "override.core.compute_ipc": lambda row: 1.0 if row["app"] in ALL_COUNTED else 0.6,
     "override.core.quirks.taken_branch_cycles": 1,
     "override.poll_mode.transmit_instructions": lambda row: None if row["app"] in KERNEL else 56,
-    "override.poll_mode.free_instructions": lambda row: None if row["app"] in KERNEL else 19,
+    "override.poll_mode.free_instructions": lambda row: (
+        None if row["app"] in KERNEL else 19 + POOL_RING.get(row["app"], 0)
+    ),
     "override.core.lfb": 2,
     "override.core.quirks.lfb_targets": 20,
     "override.core.quirks.l2_mshrs": 20,
