@@ -343,6 +343,7 @@ def study(
     grid: Grid,
     metrics: tuple[str, ...],
     formulas: Mapping[str, Any] | None = None,
+    units: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Study:
     """A study with the columns that all tables of this system have."""
@@ -353,7 +354,7 @@ def study(
         grid,
         metrics,
         derived={**DERIVED, **(formulas or {})},
-        derived_units=UNITS,
+        derived_units={**UNITS, **(units or {})},
         axes=axes.with_own(RATE),
         **more,
     )
