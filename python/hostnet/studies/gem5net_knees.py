@@ -122,7 +122,7 @@ def page(rows: Rows) -> str:
         "",
         'This page compares the model\'s knees with the rates that the released scripts of "Userspace Networking in gem5" try around them.',
         "`python -m hostnet.studies.gem5net_knees` wrote it from the results of `hostnet study gem5net knees`.",
-        "[The fidelity page](gem5net.md) explains the system, and the [glossary](../use/glossary.md) the terms.",
+        "[The fidelity page](../fidelity/gem5net.md) explains the system, and the [glossary](../use/glossary.md) the terms.",
         "",
         f"{inside} of {len(rows)} knees are inside the range of their script.",
         "",
