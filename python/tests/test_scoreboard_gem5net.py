@@ -149,7 +149,9 @@ def test_missing_points_are_never_passes():
 
 
 def test_every_experiment_has_a_study_and_every_study_a_claim():
-    figures = {s.figure for s in studies.all_studies() if s.system == "gem5net"}
+    figures = {s.figure for s in studies.all_studies() if s.system == "gem5net"} - {
+        "knees"
+    }  # of the scripts, not the paper
     assert figures == {c.figure for c in load(CLAIMS)} and len(figures) == 23
 
 
