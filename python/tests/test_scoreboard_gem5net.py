@@ -25,6 +25,8 @@ else:
     import tomli as tomllib
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "gem5net.toml"
+# Forwarders over memory channels, which their released scripts do not vary.
+DISPUTED = {"fig17_ch.testpmd_up_to_8", "fig17_ch.testpmd_16_below_8", "fig17_ch.peak_at_8"}
 # Of another simulator, and properties that no run measures.
 UNMEASURED = {
     "s2_kernelbw.firesim_1g",
@@ -60,8 +62,8 @@ def board() -> dict[str, Result]:
 def test_every_claim_is_decided_as_the_invented_machine_was_made(board):
     assert len(board) == 115
     others = {i: (r.verdict, r.reason) for i, r in board.items() if r.verdict != "reproduced"}
-    assert set(others) == UNMEASURED, others
-    assert Counter(v for v, _ in others.values()) == {"disputed": 2, "not built yet": 2}
+    assert set(others) == UNMEASURED | DISPUTED, others
+    assert Counter(v for v, _ in others.values()) == {"disputed": 5, "not built yet": 2}
 
 
 def test_claims_that_need_a_model_to_come_do_not_hold_and_are_no_errors():
@@ -113,7 +115,7 @@ DOCTORED = [
     ("fig14", "dca = 'on'", "msb_gbps", 0.6, ["fig14.testpmd_128", "fig14.rxptx10_92p6", "fig14.dca_always_helps"]),
     ("fig15", "clock_ghz = 4", "msb_gbps", 0.6, ["fig15.testpmd_64_core_bound", "fig15.touchfwd_1518_gain"]),
     ("fig16", "core = 'in-order'", "msb_gbps", 1.5, ["fig16.iperf_93p2", "fig16.testpmd_1518_insensitive"]),
-    ("fig17_ch", "channels = 16", "msb_gbps", 1.2, ["fig17_ch.testpmd_16_below_8", "fig17_ch.peak_at_8"]),
+    ("fig17_ch", "channels = 16", "krps", 1.2, ["fig17_ch.mcdpdk_flat"]),
     ("fig17_rob", "rob = 256 AND packet_bytes = 512", "msb_gbps", 2.0, ["fig17_rob.rxptx_max_at_128"]),
     ("fig18", "app = 'mc-kernel'", "krps", 2.0, ["fig18.mckernel_218k", "fig18.ratio_3p25"]),
     ("fig19", "clock_ghz = 3", "rtt_mean_us", 2.0, ["fig19.mcdpdk_latency_up"]),
@@ -147,7 +149,9 @@ def test_missing_points_are_never_passes():
 
 
 def test_every_experiment_has_a_study_and_every_study_a_claim():
-    figures = {s.figure for s in studies.all_studies() if s.system == "gem5net"}
+    figures = {s.figure for s in studies.all_studies() if s.system == "gem5net"} - {
+        "knees"
+    }  # of the scripts, not the paper
     assert figures == {c.figure for c in load(CLAIMS)} and len(figures) == 23
 
 

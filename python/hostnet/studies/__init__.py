@@ -57,7 +57,7 @@ _MODULES = {
     "sweeper": ("sweeper", "sweeper_artifact"),
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
-    "gem5net": ("gem5net", "gem5net_sweeps"),
+    "gem5net": ("gem5net", "gem5net_sweeps", "gem5net_knees"),
     "real": ("real", "real_library", "real_programs", "real_memory", "real_pcie", "real_here"),
     "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv", "ccnic_tcp"),
 }

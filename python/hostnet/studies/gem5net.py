@@ -43,6 +43,9 @@ ALL_COUNTED = {IPERF, *SERVERS}
 # Applications over the kernel's stack, which has no poll-mode driver.
 KERNEL = {IPERF, "mc-kernel"}
 
+# Instructions more for a freed buffer, where it goes to the pool's ring (scenarios/memcached-dpdk.toml).
+POOL_RING = {"mc-dpdk": 48}
+
 # The in-order machine of the release (run-scripts/l2fwd-ckp-cputypes.sh): MinorCPU with the default caches, since the script
 # passes none of the parameters that the other scripts set for O3_ARM_v7a_3.
 # - cpu/minor/MinorCPU.py: two instructions a cycle; it is assumed that dependences leave one, of which integer operations and
@@ -59,7 +62,9 @@ IN_ORDER = {
     "override.core.compute_ipc": lambda row: 1.0 if row["app"] in ALL_COUNTED else 0.6,
     "override.core.quirks.taken_branch_cycles": 1,
     "override.poll_mode.transmit_instructions": lambda row: None if row["app"] in KERNEL else 56,
-    "override.poll_mode.free_instructions": lambda row: None if row["app"] in KERNEL else 19,
+    "override.poll_mode.free_instructions": lambda row: (
+        None if row["app"] in KERNEL else 19 + POOL_RING.get(row["app"], 0)
+    ),
     "override.core.lfb": 2,
     "override.core.quirks.lfb_targets": 20,
     "override.core.quirks.l2_mshrs": 20,
@@ -175,6 +180,9 @@ L1 = axes.L1_KIB.at("override.caches.l1d.size", form="{} KiB", usual=64)
 L2 = axes.L2_KIB.at("override.caches.l2.size", form="{} KiB", usual=1024)
 LLC = axes.LLC_MIB.at("override.caches.llc.size", form=lambda mib: f"{1024 * mib} KiB", usual=16)
 CHANNELS = axes.CHANNELS
+# The scenario of iperf has one channel, as run-scripts/run-dual-{kernel,freq,cputypes}.sh. The scripts of the other sweeps have the
+# platform's four.
+FOUR_CHANNELS = {"override.memory.channels": None}
 RULE = "peripheral.0.rings.write_back"
 IDLE = "peripheral.0.rings.quirks.write_back_idle"
 WRITE_BACK = axes.WRITE_BACK.among(
@@ -188,7 +196,18 @@ WRITE_BACK = axes.WRITE_BACK.among(
 # The simulated machine, and the real server.
 GEM5, ALTRA = PLATFORM("gem5") * DCA("on"), PLATFORM("altra") * DCA("off")
 INTERVAL = axes.INTERVAL_NS(lambda row: RXPTX.get(row["app"]))
-BOTH_SERVERS = APP(*SERVERS) * FRAMES(None) * axes.INTERVAL_NS(None)
+
+# Direct cache access of the servers in the release: run-scripts/memcached-dpdk.sh has it and memcached-kernel.sh does not. The scripts
+# that sweep caches, channels and the reorder buffer (memcached-{dpdk,kernel}-caches.sh) do not have it for either.
+SCRIPT_DCA = {"mc-dpdk": "on", "mc-kernel": "off"}
+
+
+def server(app: str, dca: str | None = None) -> Grid:
+    """One of both key-value servers, with direct cache access as the server's own script has it."""
+    return APP(app) * DCA(dca or SCRIPT_DCA[app]) * FRAMES(None) * INTERVAL
+
+
+BOTH_SERVERS = sum_of(server(app) for app in SERVERS)
 
 
 def frames(apps: tuple[str, ...], sizes: tuple[int, ...] = SIZES) -> Grid:
@@ -264,7 +283,8 @@ def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "")
         if (rate + STEP[size]) * 8 * (size + 20) <= LINK:
             rate += STEP[size]
     requests = overload(served, rate, size)
-    return GEM5 * APP(app) * FRAMES(size) * INTERVAL * fixed(rate, requests, "knee")
+    receiver = server(app) if app in SERVERS else APP(app) * FRAMES(size) * INTERVAL
+    return GEM5 * receiver * fixed(rate, requests, "knee")
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
@@ -323,6 +343,7 @@ def study(
     grid: Grid,
     metrics: tuple[str, ...],
     formulas: Mapping[str, Any] | None = None,
+    units: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Study:
     """A study with the columns that all tables of this system have."""
@@ -333,7 +354,7 @@ def study(
         grid,
         metrics,
         derived={**DERIVED, **(formulas or {})},
-        derived_units=UNITS,
+        derived_units={**UNITS, **(units or {})},
         axes=axes.with_own(RATE),
         **more,
     )
@@ -394,11 +415,6 @@ def fig18_curve(rows: Rows, quick: bool) -> Grid:
     )
 
 
-def server(app: str) -> Grid:
-    """One of both key-value servers."""
-    return APP(app) * FRAMES(None) * INTERVAL
-
-
 def fig19_loads(rows: Rows, quick: bool) -> Grid:
     """Two rates, equal at every clock: a low one, which both servers can take, and one near each server's own peak."""
     out = []
@@ -419,7 +435,7 @@ CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
 # Requests that come from the generator and from software on a second host.
 FIG20 = (
     GEM5
-    * BOTH_SERVERS
+    * sum_of(server(app, "on") for app in SERVERS)
     * MODE.among({"generator": {}, "two hosts": {"client": CLIENT}})
     * CORE("out-of-order", "in-order")
     * fixed(BOTH_RPS)
@@ -427,8 +443,10 @@ FIG20 = (
 
 # --- Method ---------------------------------------------------------------------------------------------------------
 
-# Userspace and kernel stacks at every packet size, and without direct cache access.
+# Userspace and kernel stacks at every packet size, and without direct cache access, where iperf's script has the channels of all
+# others (run-scripts/run-dual-ddio-disabled.sh).
 STACKS = PLATFORM("gem5") * APP("testpmd", "iperf") * DCA * FRAMES(*SIZES) * INTERVAL * TEST
+STACKS *= also(lambda row: FOUR_CHANNELS if row["app"] == IPERF and row["dca"] == "off" else {})
 WRITTEN_BACK = (64, 1518)
 
 

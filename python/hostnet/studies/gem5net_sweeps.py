@@ -16,29 +16,49 @@ from .gem5net import (
     CORE,
     DCA,
     FORWARDERS,
+    FOUR_CHANNELS,
     FRAMES,
     GEM5,
+    IPERF,
     L1,
     L2,
     LLC,
     PLATFORM,
     ROB,
+    SERVERS,
     TEST,
     fixed,
     frames,
     overload,
     peak_of,
+    server,
     study,
 )
 from .grid import Grid, also, sum_of
 
+SERVERS_WITHOUT_DCA = sum_of(server(app, "off") for app in SERVERS)
 
-def sweep(knob: Grid, apps: tuple[str, ...] = FORWARDERS, machine: Grid = GEM5) -> Grid:
+
+def sweep(knob: Grid, apps: tuple[str, ...] = FORWARDERS, machine: Grid = GEM5, servers: Grid = BOTH_SERVERS) -> Grid:
     """Applications and packet sizes over the values of a knob; iperf and both servers with them."""
-    return machine * knob * (frames((*apps, "iperf")) + BOTH_SERVERS) * TEST
+    return machine * knob * (frames((*apps, "iperf")) + servers) * TEST
+
+
+# The scripts of these sweeps: run-dual-{l1cache,l2cache,l3cache,robentries}.sh, memcached-{dpdk,kernel}-caches.sh.
+AS_CACHES = also(lambda row: FOUR_CHANNELS if row["app"] == IPERF else {})
+
+
+def of_caches(knob: Grid) -> Grid:
+    """A sweep whose scripts give iperf four channels and the servers no direct cache access."""
+    return sweep(knob, servers=SERVERS_WITHOUT_DCA) * AS_CACHES
 
 
 WITHOUT_DCA = PLATFORM("gem5") * DCA("off")
+# With and without direct cache access, on one machine for each application: iperf's script without it has four channels.
+BOTH_WAYS = sum_of(
+    sweep(DCA(way), machine=PLATFORM("gem5"), servers=sum_of(server(app, way) for app in SERVERS))
+    for way in ("on", "off")
+)
 
 # --- Processing time and a small LLC (Fig. 13) ----------------------------------------------------------------------
 
@@ -68,9 +88,9 @@ def _sweep(figure: str, title: str, grid: Grid, *metrics: str) -> Study:
 
 
 STUDIES = [
-    _sweep("fig10", "Bandwidth over the L1's size", sweep(L1(16, 32, 64, 128, 256, 512, 1024))),
-    _sweep("fig11", "Bandwidth over the L2's size", sweep(L2(256, 512, 1024, 2048, 4096, 8192))),
-    _sweep("fig12", "Bandwidth over the LLC's size", sweep(LLC(1, 2, 4, 8, 16, 32, 64))),
+    _sweep("fig10", "Bandwidth over the L1's size", of_caches(L1(16, 32, 64, 128, 256, 512, 1024))),
+    _sweep("fig11", "Bandwidth over the L2's size", of_caches(L2(256, 512, 1024, 2048, 4096, 8192))),
+    _sweep("fig12", "Bandwidth over the LLC's size", of_caches(LLC(1, 2, 4, 8, 16, 32, 64))),
     study(
         "fig13",
         "Processing time, drops and LLC misses with a small LLC",
@@ -78,16 +98,16 @@ STUDIES = [
         ("drop_rate", "llc_miss_ratio"),
         then=fig13_at_one_rate,
     ),
-    _sweep("fig14", "Bandwidth with and without direct cache access", sweep(DCA(), machine=PLATFORM("gem5"))),
+    _sweep("fig14", "Bandwidth with and without direct cache access", BOTH_WAYS * AS_CACHES),
     _sweep("fig15", "Bandwidth over the core's clock", sweep(CLOCK())),
     _sweep("fig16", "Bandwidth of out-of-order and in-order cores", sweep(CORE())),
     _sweep(
         "fig17_ch",
         "Bandwidth over memory channels, no direct cache access",
         # Without direct cache access, so that memory sees the packets.
-        sweep(CHANNELS(1, 2, 4, 8, 16), ("testpmd", "touchfwd"), WITHOUT_DCA),
+        sweep(CHANNELS(1, 2, 4, 8, 16), ("testpmd", "touchfwd"), WITHOUT_DCA, SERVERS_WITHOUT_DCA),
         "dram_row_hit_ratio",
         "mem_utilisation",
     ),
-    _sweep("fig17_rob", "Bandwidth over the reorder buffer", sweep(ROB(32, 64, 128, 256, 512)), "lfb_occ"),
+    _sweep("fig17_rob", "Bandwidth over the reorder buffer", of_caches(ROB(32, 64, 128, 256, 512)), "lfb_occ"),
 ]
