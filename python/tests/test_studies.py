@@ -25,7 +25,7 @@ EXPECTED = {
     "fig8": 3 * 2 * (2 + 2 + 1),  # channels x clusters x (ddio and sweeper at 2 way counts, ideal)
     "fig9a": 5 * 2,  # splits x sweeping; the published runs have five of the paper's six
     "fig9b": 6 * 2,
-    "fig10a": 5 * 2,  # depths x sweeping
+    "fig10a": 4 * 5 * 2,  # probabilities of a stall x depths x sweeping
     "sec2b": 2 * 3,  # injection x eviction point
     "sec5b": 3,  # guards
 }
