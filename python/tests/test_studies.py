@@ -208,7 +208,9 @@ def test_figures_that_show_the_same_point_share_it():
     assert len(specs(studies.get("sweeper", "fig1").points(False)) & fig5) == 3 * (3 + 1), (
         "ddio and ideal of Fig. 1 are points of Fig. 5"
     )
-    assert specs(studies.get("sweeper", "fig6-left").points(False)) <= fig5
+    # The full study of Fig. 6 measures more requests.
+    fig5, fig6 = (specs(studies.get("sweeper", f).points(True)) for f in ("fig5", "fig6-left"))
+    assert fig6 <= fig5
 
 
 def test_the_platform_is_the_same_in_every_study():
