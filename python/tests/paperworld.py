@@ -184,7 +184,10 @@ def fig10(letter: str) -> pl.DataFrame:
         for system, best in (("ddio", peak), ("sweeper", max(peak * 1.02, 35.0 if buf == 2048 else 0))):
             more = {"buf": buf, "load": "peak_nodrop"}
             if letter == "a":
-                rows.append(point(system, 2, best, {"cpu_other_rd": 16}, drop_rate=0.0, **more))
+                rows += [
+                    point(system, 2, best, {"cpu_other_rd": 16}, drop_rate=0.0, stall_pct=pct, **more)
+                    for pct in (0.1, 0.3, 1.0, 3.0)
+                ]
             elif buf in (128, 2048):
                 rows.append(point(system, 2, best, {"cpu_other_rd": 16}, drop_rate=0.0, **more))
                 for rate in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 28.0, 32.0, 36.0):

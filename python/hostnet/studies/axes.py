@@ -55,6 +55,9 @@ ITEM_BYTES = Axis("item_bytes", "size of an item, or of a packet", unit="B")
 BUF = Axis("buf", "receive buffers of each core", unit="buffers", paths=("rings.rx_buffers",))
 WAYS = Axis("ways", "LLC ways that devices allocate into", unit="ways", paths=("placement.ways",))
 DEPTH = Axis("depth", "packets of the standing queue of each core", unit="packets", paths=("traffic.depth",))
+STALL_PCT = Axis(
+    "stall_pct", "share of requests that stall their core", unit="%", paths=("traffic.spikes.probability",)
+)
 ENDPOINTS = Axis("endpoints", "client endpoints of each core")
 CHANNELS = Axis("channels", "memory channels", unit="channels", paths=("override.memory.channels",))
 SPLIT_A = Axis("split_a", "LLC ways of DDIO", unit="ways")
@@ -146,6 +149,7 @@ AXES = (
     BUF,
     WAYS,
     DEPTH,
+    STALL_PCT,
     ENDPOINTS,
     CHANNELS,
     SPLIT_A,
