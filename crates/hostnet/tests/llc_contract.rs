@@ -487,6 +487,8 @@ fn rings_in_step_evict_into_one_rank_at_a_time() {
             tenant = [{{ name = \"t\", cores = 24, app = {{ kind = \"touchdrop\" }} }}]
             traffic = {{ arrivals = \"fixed\", spread = \"shortest_queue\", rate = \"60 Mpps\", packet = \"1 KiB\" }}
             run = {{ load = \"fixed\", requests = 40_000 }}
+            [override.memory]
+            mapping = \"RoRaCoBaCh\"
             [override.nic]
             ring_start = \"{start}\""
         ))
