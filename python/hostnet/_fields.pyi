@@ -132,6 +132,10 @@ class CcnicQuirks(Section):
     """Size of a small buffer, its metadata included: a power of two. The default is 128 B."""
     small_share: float
     """Share of the large buffers that is split into small ones, with `small_buffers`. The default is 0.25."""
+    spread: bool
+    """Whether large buffers lie an odd number of lines apart, so that their first lines spread over the channels of
+    memory, as `rte_mempool` pads its objects (DPDK, `optimize_object_size`). The default is false: CC-NIC's buffers
+    have 4096 B, which split into 32 of 128 B (section 3.3)."""
     stack: int
     """Maximum number of buffers in a thread's stack of either size, with `recycle`. The default is 512."""
     tx_home: Literal['host'] | Literal['nic']
