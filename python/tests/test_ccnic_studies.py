@@ -73,10 +73,10 @@ def test_every_experiment_of_the_paper_has_a_study_or_says_what_it_lacks_and_the
 
 # Interfaces x sizes x (one packet under way, peak); choices x loads; core counts x sizes and a header each.
 POINTS = {
-    "fig11": 4 * 2 * 2,
-    "fig12": 3 * 2 * 2,
-    "fig13": 2 * 2,
-    "intro-unopt": 2 * 2 * 2,
+    "fig11": 4 * 2 * (1 + 6),  # one packet under way, and six numbers of cores
+    "fig12": 3 * 2 * (1 + 6),
+    "fig13": 2 * (1 + 7),
+    "intro-unopt": 2 * (1 + 6) + 2 * (1 + 7),
     "cores": 2 * (7 + 8) + 2,
     "fig14a": 2 * 2,
     "fig14b": 3 * 2,
@@ -114,14 +114,18 @@ def test_a_study_has_every_point_its_experiment_sweeps(figure, points):
 
 def test_each_interface_is_loaded_at_shares_of_its_own_peak():
     rows = [
-        {"platform": "icx", "system": s, "packet_bytes": 64, "n": 16, "load": "peak", "throughput_mrps": r}
-        for s, r in (("ccnic", 300.0), ("e810", 192.0))
+        {"platform": "icx", "system": s, "packet_bytes": 64, "n": n, "load": "saturated", "throughput_mrps": r}
+        for s, n, r in (("ccnic", 8, 250.0), ("ccnic", 16, 300.0), ("e810", 8, 192.0), ("e810", 16, 180.0))
     ]
+    points = ccnic.curve(rows, False).points(False)
+    peaks = {p.columns["system"]: p.columns["n"] for p in points if p.columns["load"] == "peak"}
+    assert peaks == {"ccnic": 16, "e810": 8}, "the best number of cores of each"
     found = {
-        (p.columns["system"], p.columns["share"]): p.changes["traffic.rate"]
-        for p in ccnic.curve(rows, False).points(False)
+        (p.columns["system"], p.columns["share"]): (p.columns["n"], p.changes["traffic.rate"])
+        for p in points
+        if p.columns["load"] == "loaded"
     }
-    assert found["ccnic", 0.8] == "240000000 pps" and found["e810", 0.8] == "153600000 pps"
+    assert found["ccnic", 0.8] == (16, "240000000 pps") and found["e810", 0.8] == (8, "153600000 pps")
     assert len(found) == 2 * len(ccnic.SHARES)
 
 

@@ -53,7 +53,7 @@ def test_points_in_the_cache_do_not_leave_this_machine(tiny):
 
 def test_points_of_one_simulation_are_one_task_and_keep_order_and_keys(tiny, tmp_path):
     """Other metrics decide in each, so that each window has a length of its own."""
-    long = tiny.with_({"run.requests": 40_000, "run.precision": 0.02})
+    long = tiny.with_({"run.requests": 40_000, "run.precision": 0.015})
     sets = ["throughput_mrps"], ["lat_mean_us"], ["lat_p99_us"]
     specs = [long.with_({"name": m, "run.precision_of": [m]}).resolve() for (m,) in sets]
     specs.insert(1, long.with_({"run.precision_of": ["lat_mean_us"]}, seed=2).resolve())

@@ -32,14 +32,16 @@ def short(tiny):
 
 @pytest.mark.long
 def test_intervals_contain_the_mean_of_a_hundred_seeds_as_often_as_they_say(short):
-    """The mean over the seeds is the truth, but for a tenth of an interval. Of a hundred intervals of 95 %, 90 to 100 contain
-    it; over all metrics together, 92 to 98.5 %, since percentiles are at most conservative."""
+    """The mean over the seeds is the truth, but for a tenth of an interval; of percentiles of latencies, which are whole
+    nanoseconds, it is the median, as a mean lies between two of them. Of a hundred intervals of 95 %, 90 to 100 contain the
+    truth; over all metrics together, 92 to 98.5 %, since percentiles are at most conservative."""
     runs = run_many(replicate.specs(short.resolve(), 100))
     held = {}
     for name in LEADING:
-        mean = statistics.fmean(r.metrics[name] for r in runs)
+        average = statistics.median if name.startswith("lat_p") else statistics.fmean
+        truth = average(r.metrics[name] for r in runs)
         found = [r.interval(name) for r in runs]
-        held[name] = sum(i is not None and i[0] <= mean <= i[1] for i in found)
+        held[name] = sum(i is not None and i[0] <= truth <= i[1] for i in found)
     assert all(90 <= n for n in held.values()), held
     assert 0.92 <= statistics.fmean(held.values()) / 100 <= 0.985, held
 

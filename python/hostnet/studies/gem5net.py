@@ -153,9 +153,11 @@ def served(app: str) -> Grid:
 # A flow of IP packets of a row's size, as far as the MTU lets it (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less). Its
 # rate is counted in reads of 64 KiB, each of which is 0.13 % of 10 Gb/s in 40 ms.
 FLOW = {"peripheral.0.mtu": lambda row: f"{min(row['packet_bytes'], 1500)} B", "run.time": by_length("40 ms", "2 ms")}
+# Memory channels of iperf in run-scripts/run-dual-{kernel,freq,cputypes}.sh. The scripts of the other sweeps have the platform's four.
+ONE_CHANNEL, FOUR_CHANNELS = {"override.memory.channels": 1}, {"override.memory.channels": None}
 APP = axes.APP.among(
     {app: served(app) for app in (*FORWARDERS, "touchdrop", "rxptx")}
-    | {"iperf": on(IPERF) * also(FLOW)}
+    | {"iperf": on(IPERF) * also(FLOW | ONE_CHANNEL)}
     | {app: on(scenario) for app, scenario in SERVERS.items()}
 )
 FRAMES = axes.PACKET_BYTES
@@ -180,9 +182,6 @@ L1 = axes.L1_KIB.at("override.caches.l1d.size", form="{} KiB", usual=64)
 L2 = axes.L2_KIB.at("override.caches.l2.size", form="{} KiB", usual=1024)
 LLC = axes.LLC_MIB.at("override.caches.llc.size", form=lambda mib: f"{1024 * mib} KiB", usual=16)
 CHANNELS = axes.CHANNELS
-# The scenario of iperf has one channel, as run-scripts/run-dual-{kernel,freq,cputypes}.sh. The scripts of the other sweeps have the
-# platform's four.
-FOUR_CHANNELS = {"override.memory.channels": None}
 RULE = "peripheral.0.rings.write_back"
 IDLE = "peripheral.0.rings.quirks.write_back_idle"
 WRITE_BACK = axes.WRITE_BACK.among(
