@@ -33,7 +33,7 @@ def side_by_side(width: float, height: float, n: int) -> tuple[Figure, Any]:
 
 
 def _curves(title: str) -> Drawing:
-    """Median round-trip time over rate, from one outstanding packet to the peak: a panel for each platform and size."""
+    """Median round-trip time over rate, from one outstanding packet to shares of the peak: a panel for each platform and size."""
 
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [{**r, "rtt_us": r["rtt_ns"] / 1e3} for r in frame.to_dicts() if r.get("rtt_ns") is not None]
@@ -42,8 +42,8 @@ def _curves(title: str) -> Drawing:
         for ax, (platform, size) in zip(axes, shown):
             here = picked(rows, platform=platform, packet_bytes=size)
             for system in (s for s in NAMES if picked(here, system=s)):
-                # Packets that wait in rings at the peak say nothing about the interface.
-                line = [r for r in picked(here, system=system) if r["load"] != "peak"]
+                # Packets that wait in rings at the peak, or with other numbers of cores, say nothing about the interface.
+                line = [r for r in picked(here, system=system) if r["load"] in ("min", "loaded")]
                 draw(ax, line, "mpps", "rtt_us", color=COLOURS[system], label=NAMES[system])
             ax.set_title(f"{PLATFORMS[platform]}, {size} B")
             ax.set_xlabel("packets (Mpps)")
