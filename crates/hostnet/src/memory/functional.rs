@@ -17,7 +17,7 @@ impl Memory {
         if self.probe(cal, core, line, write, now) != Probe::Miss {
             return;
         }
-        if let Some(v) = self.l2[core].oldest_in_slice(line) {
+        if let Some(v) = self.races.then(|| self.l2[core].oldest_in_slice(line)).flatten() {
             self.prefetch_holders_on_host(v.line); // the L2 is about to lose it
         }
         let t = Txn::new(if write { TxnOp::Own } else { TxnOp::Read }, line, core, now);

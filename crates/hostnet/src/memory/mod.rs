@@ -453,9 +453,11 @@ impl Memory {
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_accepts(v)) {
                 self.nodes[node].llc.prefetch_on_host(v.line);
             }
-            self.prefetch_holders_on_host(line);
-            if let Some(v) = victim {
-                self.prefetch_holders_on_host(v.line);
+            if self.races {
+                self.prefetch_holders_on_host(line);
+                if let Some(v) = victim {
+                    self.prefetch_holders_on_host(v.line);
+                }
             }
         }
         if sender.agent() != Agent::Background {
