@@ -9,6 +9,25 @@ pub(super) fn is_text(start: &[u8]) -> bool {
     !start.is_empty() && start.iter().take(256).all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace())
 }
 
+/// Program whose text traces have a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TextFormat {
+    LoadStore,
+    SimpleO3,
+    Dramsim3,
+}
+
+impl TextFormat {
+    /// How a line of the format looks.
+    fn shape(self) -> &'static str {
+        match self {
+            TextFormat::LoadStore => "`LD ADDRESS` or `ST ADDRESS`",
+            TextFormat::SimpleO3 => "`BUBBLES LOAD [STORE]`",
+            TextFormat::Dramsim3 => "`ADDRESS READ|WRITE CYCLE`",
+        }
+    }
+}
+
 /// A line of a text trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TraceLine {
@@ -31,28 +50,26 @@ fn hexadecimal(word: &str) -> Option<u64> {
     u64::from_str_radix(word.trim_start_matches("0x").trim_start_matches("0X"), 16).ok()
 }
 
-/// The meaning of a line; None for a line of no known format.
-pub(super) fn parse(line: &str) -> Option<TraceLine> {
+/// The format and the meaning of a line; None for a line of no known format.
+pub(super) fn parse(line: &str) -> Option<(TextFormat, TraceLine)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let timed = |address: &str, cycle: &str, store| {
+        cycle.parse::<u64>().ok()?;
+        Some((TextFormat::Dramsim3, TraceLine::Access { address: hexadecimal(address)?, store }))
+    };
+    let plain = |address, store| Some((TextFormat::LoadStore, TraceLine::Access { address: number(address)?, store }));
+    let bubbles = |instructions: &str, load, store: Option<&&str>| {
+        let store = store.map(|s| number(s).ok_or(())).transpose().ok()?;
+        let line = TraceLine::Bubbles { instructions: instructions.parse().ok()?, load: number(load)?, store };
+        Some((TextFormat::SimpleO3, line))
+    };
     match words[..] {
-        ["LD", address] => Some(TraceLine::Access { address: number(address)?, store: false }),
-        ["ST", address] => Some(TraceLine::Access { address: number(address)?, store: true }),
-        [address, "READ" | "read" | "P_MEM_RD" | "P_FETCH", cycle] => {
-            cycle.parse::<u64>().ok()?;
-            Some(TraceLine::Access { address: hexadecimal(address)?, store: false })
-        }
-        [address, "WRITE" | "write" | "P_MEM_WR" | "BOFF", cycle] => {
-            cycle.parse::<u64>().ok()?;
-            Some(TraceLine::Access { address: hexadecimal(address)?, store: true })
-        }
-        [bubbles, load] => {
-            Some(TraceLine::Bubbles { instructions: bubbles.parse().ok()?, load: number(load)?, store: None })
-        }
-        [bubbles, load, store] => Some(TraceLine::Bubbles {
-            instructions: bubbles.parse().ok()?,
-            load: number(load)?,
-            store: Some(number(store)?),
-        }),
+        ["LD", address] => plain(address, false),
+        ["ST", address] => plain(address, true),
+        [address, "READ" | "read" | "P_MEM_RD" | "P_FETCH", cycle] => timed(address, cycle, false),
+        [address, "WRITE" | "write" | "P_MEM_WR" | "BOFF", cycle] => timed(address, cycle, true),
+        [instructions, load] => bubbles(instructions, load, None),
+        [instructions, load, ref store] => bubbles(instructions, load, Some(store)),
         _ => None,
     }
 }
@@ -63,12 +80,25 @@ pub(super) fn parse(line: &str) -> Option<TraceLine> {
 /// Returns what is wrong with the file, for a clause that begins with its name.
 pub(super) fn read(input: &mut dyn BufRead, s: &MemoryTraceSpec, accesses: &mut Accesses) -> Result<(), String> {
     let gap = s.gap_instructions.unwrap_or(0);
+    let mut first = None;
     for (i, line) in input.lines().take(s.entries.to_usize()).enumerate() {
         let line = line.map_err(|e| format!("cannot be read: {e}"))?;
         if line.trim().is_empty() {
             continue;
         }
-        match parse(&line) {
+        let parsed = parse(&line);
+        if let Some((format, _)) = parsed {
+            let (of_line, of_first) = (format, *first.get_or_insert(format));
+            if of_line != of_first {
+                return Err(format!(
+                    "mixes formats: line {} is {}, and the lines before are {}",
+                    i + 1,
+                    of_line.shape(),
+                    of_first.shape()
+                ));
+            }
+        }
+        match parsed.map(|(_, line)| line) {
             Some(TraceLine::Access { address, store }) => {
                 accesses.execute(gap);
                 accesses.access(address, store, None);
