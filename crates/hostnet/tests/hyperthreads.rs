@@ -193,10 +193,18 @@ fn what_second_threads_cannot_run_yet_is_said() {
     refused(
         KV,
         &[
-            ("cores = 24", "cores = 33", "tenants of node 1 ask for 33 cores; a node has 16 of 2 threads each"),
+            (
+                "cores = 24",
+                "cores = 33",
+                "tenants of node 1 ask for 33 cores (tenant[0].cores = 33); a node has 16 of 2 threads each",
+            ),
             ("nic_node = 0", "nic_node = 0\nnic = \"agent\"\nwake = \"event\"", "shares no core"),
             ("[[tenant]]", "override = { core = { threads = 3 } }\n[[tenant]]", "core.threads = 3 is not 1 or 2"),
-            ("[[tenant]]", "override = { core = { threads = 1 } }\n[[tenant]]", "ask for 24 cores; a node has 16"),
+            (
+                "[[tenant]]",
+                "override = { core = { threads = 1 } }\n[[tenant]]",
+                "ask for 24 cores (tenant[0].cores = 24); a node has 16",
+            ),
         ],
     );
 }
@@ -216,7 +224,7 @@ fn one_node_of_a_platform_with_two_has_the_cores_of_one() {
     refused(
         ONE_NODE,
         &[
-            ("cores = 16", "cores = 33", "tenants ask for 33 cores; platform.nodes.cores is 16 of 2 threads each"),
+            ("cores = 16", "cores = 33", "tenants ask for 33 cores (tenant[0].cores = 33); platform.nodes.cores is 16 of 2 threads each"),
             (
                 "cores = 16",
                 "cores = 16\nl2_size = \"640 KiB\"\napp = { kind = \"xmem\", array = \"4 KiB\" }\n[[tenant]]\nname = \"o\"\ncores = 1",
@@ -225,7 +233,10 @@ fn one_node_of_a_platform_with_two_has_the_cores_of_one() {
         ],
     );
     let single = ONE_NODE.replace("count = 1 }", "count = 1 }, core = { threads = 1 }");
-    refused(&single, &[("cores = 16", "cores = 17", "tenants ask for 17 cores; platform.nodes.cores is 16")]);
+    refused(
+        &single,
+        &[("cores = 16", "cores = 17", "tenants ask for 17 cores (tenant[0].cores = 17); platform.nodes.cores is 16")],
+    );
 }
 
 /// A scenario on one core of icx with two hardware threads; `rest` are tenants, devices and the length of the run.

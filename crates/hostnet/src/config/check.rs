@@ -306,13 +306,21 @@ fn tenants(s: &Scenario) -> Check {
             (n, 0) => format!(" and SSDs for {n}"),
             (_, n) => format!(" and their peers for {n}"),
         };
-        format!("tenants ask for {cores} cores{ssds}; platform.{key} is {each}{}", with_threads(s))
+        let most = most_cores(s, |_| true);
+        format!("tenants ask for {cores} cores{most}{ssds}; platform.{key} is {each}{}", with_threads(s))
     })?;
     if asked > each {
         second_threads(s, 0)
     } else {
         Ok(())
     }
+}
+
+/// Clause with the key and the value of the tenant that asks for the most cores, of those that `counts` accepts.
+pub(super) fn most_cores(s: &Scenario, counts: impl Fn(&TenantSpec) -> bool) -> String {
+    let of = s.tenants.iter().enumerate().filter(|(_, t)| counts(t));
+    of.max_by_key(|(i, t)| (t.cores, std::cmp::Reverse(*i)))
+        .map_or_else(String::new, |(i, t)| format!(" (tenant[{i}].cores = {})", t.cores))
 }
 
 /// Checks the number of cores of tenant `i`, and what they have of the caches.

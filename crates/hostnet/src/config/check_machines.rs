@@ -1,6 +1,6 @@
 //! Checks of machines with several nodes and of a second host: combinations that are not supported.
 
-use super::check::{check, need, Check};
+use super::check::{check, most_cores, need, Check};
 use super::check_mixture;
 use super::scenario::{ArrivalsSpec, PeripheralSpec, Scenario, StackSpec, TenantSpec};
 use crate::app::Origin;
@@ -70,7 +70,9 @@ pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
         };
         let threads = s.platform.core.threads;
         need(asked <= u64::from(cores) * u64::from(threads), || {
-            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}{}", with_threads(s))
+            let by_tenants = asked - nic - storage > nic + storage;
+            let most = if by_tenants { most_cores(s, |t| u32::from(t.node) == node) } else { String::new() };
+            format!("tenants{whose} of node {node} ask for {asked} cores{most}; a node has {cores}{}", with_threads(s))
         })?;
         if asked > cores.into() {
             second_threads(s, node)?;
