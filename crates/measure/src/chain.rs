@@ -71,12 +71,17 @@ impl Permutation {
 /// Links all lines of `words` into one cycle: the first word of a line holds the index of the next line's first word. In
 /// a random order, or in the order of addresses.
 pub(crate) fn link(words: &[AtomicU64], random: bool) {
-    let lines = (words.len() / WORDS) as u64;
-    let order = Permutation::new(lines);
-    for line in 0..lines {
-        let next = |i: u64| if i + 1 == lines { 0 } else { i + 1 };
-        let to = if random { order.at(next(order.place(line))) } else { next(line) };
-        words[line as usize * WORDS].store(to * WORDS as u64, Relaxed);
+    link_every(words, WORDS, random);
+}
+
+/// Links the words of `words` that are `spacing` apart into one cycle, as [`link`] does with the first words of lines.
+pub(crate) fn link_every(words: &[AtomicU64], spacing: usize, random: bool) {
+    let places = (words.len() / spacing) as u64;
+    let order = Permutation::new(places);
+    for place in 0..places {
+        let next = |i: u64| if i + 1 == places { 0 } else { i + 1 };
+        let to = if random { order.at(next(order.place(place))) } else { next(place) };
+        words[place as usize * spacing].store(to * spacing as u64, Relaxed);
     }
 }
 

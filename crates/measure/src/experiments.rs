@@ -1,6 +1,6 @@
 //! The experiments that a calibration follows from, in the order in which they are measured.
 
-use crate::chain::{link, starts};
+use crate::chain::{link, link_every, starts};
 use crate::kernels::{follow_many, hash_many, multiply, Stream, CHASES, MULTIPLY_CYCLES};
 use crate::measured::{
     Bandwidth, BandwidthOrder, Latency, LineState, Loaded, Measured, Noise, Parallelism, Statistic, Transfer, FORMAT,
@@ -26,8 +26,11 @@ const LLC_SIZES: u64 = 16;
 /// Smallest such buffer in sizes of the LLC where 16 sizes are more than `ENOUGH_BYTES`, which take long to fill.
 const LEAST_LLC_SIZES: u64 = 4;
 const ENOUGH_BYTES: u64 = 1024 * MIB;
-/// Lines that are passed from core to core: they fit an L1.
-const PASSED_LINES: usize = 256;
+/// Lines that are passed from core to core: they and their pages fit an L1 and its TLB.
+const PASSED_LINES: usize = 64;
+/// Words from one such line to the next: a page and a line, so that no prefetcher fetches a neighbour, and the lines lie in sets
+/// of their own.
+const PASSED_SPACING: usize = 4096 / 8 + WORDS;
 
 /// Name and version of this program.
 pub(crate) const BY: &str = concat!("hostnet-measure ", env!("CARGO_PKG_VERSION"));
@@ -348,7 +351,8 @@ impl<'a> Lab<'a> {
         for (i, state) in states.iter().copied().enumerate() {
             self.tell("core to core", i as f64 / 2.0)?;
             let buffer = self.buffer(MIB, false)?;
-            let ns = Statistic::of(&passed(&buffer.words()[..PASSED_LINES * WORDS], (one, other), state, rounds)?);
+            let ns =
+                Statistic::of(&passed(&buffer.words()[..PASSED_LINES * PASSED_SPACING], (one, other), state, rounds)?);
             (self.disturbed, self.turns) = (self.disturbed + u64::from(ns.disturbed), self.turns + rounds);
             found.push(Transfer { state, ns });
         }
@@ -359,7 +363,7 @@ impl<'a> Lab<'a> {
 /// Nanoseconds of a load, round by round, of lines that CPU `cpus.1` has in its caches.
 fn passed(words: &[AtomicU64], cpus: (u32, u32), state: LineState, rounds: u64) -> Result<Vec<(f64, bool)>, String> {
     let (ready, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    link(words, true);
+    link_every(words, PASSED_SPACING, true);
     let wait = |word: &AtomicU64, value: u64| {
         while word.load(Ordering::Acquire) < value {
             spin_loop();
@@ -370,14 +374,14 @@ fn passed(words: &[AtomicU64], cpus: (u32, u32), state: LineState, rounds: u64) 
         let owner = scope.spawn(|| {
             let pinned = sys::pin(cpus.1).map_err(|e| refused(cpus.1, e));
             for round in 1..=rounds {
-                for line in words.chunks_exact(WORDS) {
+                for line in words.chunks_exact(PASSED_SPACING).map(|apart| &apart[..WORDS]) {
                     match state {
                         LineState::Modified => line[1].store(round, Ordering::Relaxed),
                         LineState::Clean => sys::flush(line),
                     }
                 }
                 if state == LineState::Clean {
-                    words.chunks_exact(WORDS).for_each(|l| _ = black_box(l[1].load(Ordering::Relaxed)));
+                    words.chunks_exact(PASSED_SPACING).for_each(|l| _ = black_box(l[1].load(Ordering::Relaxed)));
                 }
                 ready.store(round, Ordering::Release);
                 wait(&done, round);
@@ -391,8 +395,8 @@ fn passed(words: &[AtomicU64], cpus: (u32, u32), state: LineState, rounds: u64) 
                 wait(&ready, round);
                 let before = sys::preemptions();
                 let (start, mut at) = (Instant::now(), [0]);
-                follow_many(words, &mut at, words.len() / WORDS);
-                let ns = start.elapsed().as_nanos() as f64 / (words.len() / WORDS) as f64;
+                follow_many(words, &mut at, PASSED_LINES);
+                let ns = start.elapsed().as_nanos() as f64 / PASSED_LINES as f64;
                 black_box(at);
                 turns.push((ns, sys::preemptions() != before));
                 done.store(round, Ordering::Release);

@@ -348,9 +348,9 @@ fn probes(c: &Common) -> Result<(), Error> {
             let ns = probe::ping_pong(cpus, together, 200_000)?;
             println!("pingpong,{variant},64,{rep},{ns:.1},ns");
         }
-        // 128 KiB: within the private caches of the CPU that wrote them, and within the reach of
-        // the reader's address translation.
-        let ns = probe::transfer(cpus, 2048, 64)?;
+        // Lines within the L1 of the CPU that wrote them, on pages within the reach of the reader's
+        // address translation.
+        let ns = probe::transfer(cpus, 64, 2048)?;
         println!("transfer,modified_line,64,{rep},{ns:.1},ns");
         for (variant, nt) in [("cached", false), ("non_temporal", true)] {
             for chunk in [64 << 10, 1 << 20] {
@@ -368,7 +368,7 @@ fn bounds(c: &Common) -> Result<(), Error> {
     let row = |variant, rep, value: f64, unit| println!("bound,{variant},64,{rep},{value:.2},{unit}");
     for rep in 0..c.reps.max(1) {
         row("pingpong", rep, probe::ping_pong(cpus, true, PING_PONGS)?, "ns");
-        row("transfer", rep, probe::transfer(cpus, 2048, 64)?, "ns");
+        row("transfer", rep, probe::transfer(cpus, 64, 2048)?, "ns");
         row("transfers_alone", rep, bound::transfers(cpus, c.huge, time)?, "Mpps");
         let (least, median) = bound::round_trip(cpus, c.huge)?;
         row("transfers_round_trip_min", rep, least, "ns");

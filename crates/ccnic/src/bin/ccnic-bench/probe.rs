@@ -58,17 +58,21 @@ fn wait_at_least(region: &Region, word: usize, value: u64) {
     }
 }
 
+/// Bytes from one transferred line to the next: a page and a line, so that no prefetcher fetches
+/// a neighbour, and the lines lie in sets of their own.
+const APART: usize = 4096 + 64;
+
 /// Latency of one load of a line that the other CPU has just modified, in ns: the other CPU
 /// writes a chain through `lines` lines in random order, this one follows it, `rounds` times;
 /// the median round counts.
 pub fn transfer(cpus: (usize, usize), lines: usize, rounds: u64) -> Result<f64, Error> {
-    let region = Region::memfd(4096 + lines * 64, false)?.0;
+    let region = Region::memfd(4096 + lines * APART, false)?.0;
     let (ready, done, first) = (0, 16, 4096 / 8);
     let order = shuffled(lines);
     let write = || {
         for i in 1..=rounds {
             for (from, to) in order.iter().zip(order.iter().skip(1).chain(&order[..1])) {
-                region.put(first + from * 8, (first + to * 8) as u64);
+                region.put(first + from * APART / 8, (first + to * APART / 8) as u64);
             }
             region.put_release(ready, i);
             wait_at_least(&region, done, i);
@@ -79,7 +83,7 @@ pub fn transfer(cpus: (usize, usize), lines: usize, rounds: u64) -> Result<f64, 
         for i in 1..=rounds {
             wait_at_least(&region, ready, i);
             let start = Instant::now();
-            let mut at = first + order[0] * 8;
+            let mut at = first + order[0] * APART / 8;
             for _ in 0..lines {
                 at = region.get(at) as usize;
             }
