@@ -134,29 +134,27 @@ def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
 
 
 def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
-    """Loopback between two cores over the number of outstanding packets, simulated and measured."""
+    """Loopback between two cores over the number of outstanding packets, simulated and measured: a row for each machine."""
     rows = frame.to_dicts()
-    fig, axes = panels(8.8, 3.4, 2)
-    for ax, column, label in zip(axes, ("mpps", "ns"), ("Mpps", "median round trip (ns)")):
-        for variant, name in (("ccnic", "CC-NIC"), ("unopt", "unoptimised")):
-            here = picked(rows, case="loopback", variant=variant)
-            draw(ax, here, "packets", column, color=COLOURS[variant], label=f"{name}, simulated")
-            draw(
-                ax,
-                here,
-                "packets",
-                f"measured_{column}",
-                color=COLOURS[variant],
-                label=f"{name}, measured",
-                linestyle="--",
-            )
-        ax.set_xscale("log", base=2)
-        ax.set_xlabel("packets under way")
-        ax.set_ylabel(label)
-    axes[0].set_ylim(bottom=0)
-    axes[1].set_yscale("log")
-    axes[0].legend(fontsize=7, handlelength=3.5)
-    fig.suptitle("64 B between two cores of a socket of Emerald Rapids")
+    machines = {"spr": "Emerald Rapids", "turin": "EPYC, Zen 5"}
+    there = [p for p in machines if picked(rows, platform=p)]
+    fig = new_figure(8.8, 3.2 * max(len(there), 1))
+    grid = fig.subplots(max(len(there), 1), 2, squeeze=False)
+    for axes, platform in zip(grid, there):
+        for ax, column, label in zip(axes, ("mpps", "ns"), ("Mpps", "median round trip (ns)")):
+            for variant, name in (("ccnic", "CC-NIC"), ("unopt", "unoptimised")):
+                here = picked(rows, platform=platform, case="loopback", variant=variant)
+                style = {"color": COLOURS[variant]}
+                draw(ax, here, "packets", column, label=f"{name}, simulated", **style)
+                draw(ax, here, "packets", f"measured_{column}", label=f"{name}, measured", linestyle="--", **style)
+            ax.set_xscale("log", base=2)
+            ax.set_xlabel("packets under way")
+            ax.set_ylabel(label)
+        axes[0].set_ylim(bottom=0)
+        axes[0].set_title(machines[platform], fontsize=9, loc="left")
+        axes[1].set_yscale("log")
+    grid[0][0].legend(fontsize=7, handlelength=3.5)
+    fig.suptitle("64 B between two cores that share an LLC")
     return fig
 
 

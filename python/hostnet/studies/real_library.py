@@ -1,9 +1,9 @@
-"""Measurements of ccnic-bench between two cores of a real socket, and their counterpart in the simulator.
+"""Measurements of ccnic-bench between two cores of real sockets, and their counterpart in the simulator.
 
-``data/ccnic_bench.csv`` has medians of docs/ccnic/data. One of its figures, the load of a line that the other core has
+``data/ccnic_bench.csv`` has medians of docs/ccnic/data. One figure of each machine, the load of a line that the other core has
 modified, calibrates the simulated machine, as `hostnet calibrate` does. Ping-pong and loopback of 64 B then follow. The
 simulated interface uses the library's rules: its instructions, its free check, its early requests for ownership.
-Prefetchers are on at both cores, as they were on the real machine.
+Prefetchers are on at both cores, as they were on the real machines.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..paths import DATA
 from . import Rows, Study, axes
 from .grid import Grid, also, by_length, on, sum_of
 
-# Emerald Rapids. Parts with its LLC (260 MiB) run at 4.0 GHz at most (datasheet: Xeon Platinum 8558).
-BASE, CLOCK = "spr", "4 GHz"
+# Emerald Rapids on `spr`. Parts with its LLC (260 MiB) run at 4.0 GHz at most (datasheet: Xeon Platinum 8558).
+CLOCK = "4 GHz"
 LAYOUTS = {"one_line": "S0C", "two_lines": "S0"}
 # Choices of the library that are switches of the simulator: instructions per packet as counted
 # (docs/ccnic/measurements.md), its look-ahead, and buffers without metadata.
@@ -60,23 +60,36 @@ PACKETS = axes.PACKETS.said("packets under way", "packets")
 
 
 @cache
-def measured() -> Mapping[tuple[str, str, int], Mapping[str, float]]:
-    """Medians by case, variant and number of outstanding packets."""
+def measured() -> Mapping[tuple[str, str, str, int], Mapping[str, float]]:
+    """Medians by platform, case, variant and number of outstanding packets."""
     with (DATA / "ccnic_bench.csv").open(encoding="utf-8") as f:
         rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
     return {
-        (r["case"], r["variant"], int(r["packets"])): {m: float(r[m]) for m in ("ns", "mpps") if r[m]} for r in rows
+        (r["platform"], r["case"], r["variant"], int(r["packets"])): {m: float(r[m]) for m in ("ns", "mpps") if r[m]}
+        for r in rows
     }
 
 
-def machine() -> dict[str, Any]:
-    """The simulated machine, with the crossbar latency that follows from the measured transfer."""
-    transfer = measured()[("transfer", "modified_line", 1)]["ns"]
+def emerald_rapids() -> dict[str, Any]:
+    """Emerald Rapids, with the crossbar latency that follows from the measured transfer."""
+    transfer = measured()[("spr", "transfer", "modified_line", 1)]["ns"]
     return {
-        "platform": BASE,
+        "platform": "spr",
         "override.core.clock": CLOCK,
-        "override.caches.noc_cycles": crossings(BASE, transfer, CLOCK),
+        "override.caches.noc_cycles": crossings("spr", transfer, CLOCK),
     }
+
+
+def zen5() -> dict[str, Any]:
+    """An EPYC with Zen 5: `turin`, whose crossbar follows from a measured transfer, at the pace of the library on one of its cores.
+
+    `ccnic-bench bound` measures that pace (docs/ccnic/data/zen5/bound.csv): the host's 456 instructions a packet take 18.6 ns where
+    nobody else has the lines, which are 76 cycles of 4.1 GHz.
+    """
+    return {"platform": "turin", "override.core.compute_ipc": 6.0}
+
+
+MACHINES = {"spr": emerald_rapids, "turin": zen5}
 
 
 LAYOUT = axes.VARIANT.among(
@@ -105,8 +118,8 @@ def library(quick: bool) -> Grid:
         "pingpong": lambda variant, n: on("ccnic-pingpong") * axes.CASE("pingpong") * LAYOUT(variant) * PACKETS(n),
         "loopback": lambda variant, n: LOOPBACK * INTERFACE(variant) * under_way(n),
     }
-    chosen = [settings[case](variant, n) for case, variant, n in measured() if case in settings]
-    return sum_of(chosen) * also(machine())
+    machines = {platform: axes.PLATFORM(platform) * also(made()) for platform, made in MACHINES.items()}
+    return sum_of(machines[p] * settings[case](variant, n) for p, case, variant, n in measured() if case in settings)
 
 
 def ns(row: Mapping[str, Any]) -> float | None:
@@ -125,7 +138,7 @@ def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
     """Measured figures with the simulated ones, and the ratio of simulated to measured."""
     out = []
     for r in rows:
-        their = measured()[(r["case"], r["variant"], r["packets"])]
+        their = measured()[(r["platform"], r["case"], r["variant"], r["packets"])]
         ours = {"ns": ns(r), "mpps": mpps(r)}
         ratios = {f"{m}_ratio": v / their[m] if (v := ours[m]) is not None and m in their else None for m in ours}
         out.append({**{f"measured_{m}": their.get(m) for m in ours}, **ratios})
@@ -136,7 +149,7 @@ STUDIES = [
     Study(
         "real",
         "library",
-        "CC-NIC's library between two cores of a real socket, and the same simulated",
+        "CC-NIC's library between two cores of real sockets, and the same simulated",
         library,
         ("ns", "mpps"),
         derived={"ns": ns, "mpps": mpps},
