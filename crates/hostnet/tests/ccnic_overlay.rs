@@ -276,6 +276,23 @@ fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for
     }
 }
 
+/// A store whose objects fill the caches in tens of thousands of requests is as fast after the automatic warm-up, which lets the
+/// application serve requests in functional mode, as after 60,000 requests in timed mode. After 200 requests its objects are in
+/// memory still.
+#[test]
+fn the_automatic_warm_up_fills_the_caches_with_the_application_s_objects() {
+    let rate = |warm_up: &str| {
+        let text = text(true, "nic_threads = 2", BUSY)
+            .replace("objects = 4096", "objects = 60000")
+            .replace("warmup_requests = 200", warm_up)
+            .replace("requests = 800", "requests = 4000");
+        get(&simulate(&text), "throughput_mrps")
+    };
+    let (cold, automatic, long) = (rate("warmup_requests = 200"), rate(""), rate("warmup_requests = 60_000"));
+    assert!((automatic / long - 1.0).abs() < 0.04, "{automatic} Mrps, after a long warm-up {long}");
+    assert!(cold < 0.9 * long, "{cold} Mrps cold, {long} warm");
+}
+
 #[test]
 fn what_an_overlay_lacks_is_one_sentence() {
     let base = text(true, "", SLOW);
@@ -293,7 +310,6 @@ fn what_an_overlay_lacks_is_one_sentence() {
             ("nic_node = 0", "nic_node = 0\nnic_threads = 40", "ask for 40 cores; a node has 16"),
             ("mode = \"overlay\"", "mode = \"loopback\"", "sends nothing of its own; give ccnic.mode = \"forward\""),
             ("load = \"fixed\"", "load = \"peak_slo\"", "needs run.load = \"fixed\""),
-            ("warmup_requests = 200", "", "run.warmup_requests or run.warmup_time"),
             (
                 "[[peripheral]]\n        kind = \"ethernet\"",
                 "",

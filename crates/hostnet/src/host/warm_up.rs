@@ -7,7 +7,7 @@
 use super::steadiness;
 use super::traffic_source::{packet, DrawnPacket, PacketOwner, TrafficSource};
 use super::Host;
-use crate::app::{App, Content};
+use crate::app::{App, Content, ServeOutcome};
 use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
@@ -15,7 +15,8 @@ use crate::device::NicAt;
 use crate::kernel::{Int, LineAddr, QueueId, TenantId, ThreadId, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
-use crate::memory::{Agent, LINE};
+use crate::memory::{Agent, LINE, LINE_U32};
+use crate::stack::role::FunctionalBuffers;
 use crate::stack::tcp::Network;
 use crate::stack::{Notice, Software, Step, Thread};
 
@@ -274,6 +275,13 @@ impl Host {
     /// the number of packets.
     fn serve_functional(&mut self, tenant: TenantId) -> u64 {
         let Some(DrawnPacket { core, content, .. }) = self.draw(tenant, PacketOwner::Any) else { return 1 };
+        let local = self.cores[core].local.into();
+        let n = self.tenants[tenant].source.as_ref().map_or(0, |s| s.next);
+        let own = self.tenants[tenant].roles.iter().find_map(|r| r.functional_buffers(local, n));
+        if let Some(buffers) = own {
+            self.serve_in_buffers_functional(tenant, core, &content, buffers);
+            return 1;
+        }
         if let Some(burst) = self.tenants[tenant].source.as_ref().and_then(|s| s.burst) {
             return self.serve_burst_functional(tenant, core, content, burst);
         }
@@ -317,6 +325,35 @@ impl Host {
         burst.into()
     }
 
+    /// Lets the application of `tenant` serve a packet with `content` on `core` in functional mode, where an interface in coherent
+    /// memory carries packets: the data of the application takes effect, and what the interface itself moves is left to the timed
+    /// warm-up, because its buffers are few.
+    fn serve_in_buffers_functional(
+        &mut self,
+        tenant: TenantId,
+        core: ThreadId,
+        content: &Content,
+        buffers: FunctionalBuffers,
+    ) {
+        let local = self.cores[core].local.into();
+        let Some(app) = self.tenants[tenant].app.as_mut() else { return };
+        let program = &mut self.machine.cpus[core].program;
+        program.ops.clear();
+        let FunctionalBuffers { received, answer, sender } = buffers;
+        app.begin_burst(local, &mut std::iter::once((*content, received)), program);
+        let (outcome, _) = app.serve(local, content, received, answer, program);
+        app.end_burst(local, 1, program);
+        self.machine.execute_functional(core, |_, _| {});
+        if let (ServeOutcome::Gather { object, bytes, .. }, Some(sender)) = (outcome, sender) {
+            let program = &mut self.machine.cpus[sender].program;
+            program.ops.clear();
+            program.push(Op::Load { line: object, lines: bytes.div_ceil(LINE_U32) });
+            self.machine.execute_functional(sender, |_, _| {});
+            self.machine.cpus[sender].program.ops.clear();
+        }
+        self.machine.cpus[core].program.ops.clear();
+    }
+
     /// Notifies a core's thread in functional mode and runs the thread until it has no more work.
     pub(super) fn notify_functional(&mut self, core: ThreadId, what: Notice) {
         self.cores[core].thread.notify(what, self.machine.now);
@@ -357,11 +394,26 @@ impl Host {
     }
 }
 
+/// Growth of the lines in the caches, over as many requests again as have been served, below which the caches are full.
+const FULL: f64 = 0.01;
+
 /// Whether the caches are steady: the last two halves of the rings agree, or the last two passes through whole rings, whose
-/// halves may differ for good. To agree means DRAM transfers per request within 1 %, and cached lines within 0.2 %.
+/// halves may differ for good. To agree means DRAM transfers per request within 1 %, and cached lines within 0.2 %. Caches that
+/// take in a fraction of a line for each request agree from the start, so they must also be full at that pace.
 fn settled(halves: &[[f64; 2]]) -> bool {
     let near = |a: f64, b: f64, tolerance: f64| (a - b).abs() <= tolerance * b.max(1.0);
-    steadiness::agree(halves, &[1, 2], |a, b| near(a[0], b[0], 0.01) && near(a[1], b[1], 0.002))
+    let agree = steadiness::agree(halves, &[1, 2], |a, b| near(a[0], b[0], 0.01) && near(a[1], b[1], 0.002));
+    agree && full(halves)
+}
+
+/// Whether the caches would grow by less than [`FULL`] if the growth between the last two spans went on for as many requests as
+/// have been served. One length of span out of several suffices: short ones notice at once that growth has ended, and long ones
+/// level out what rises and falls.
+fn full(halves: &[[f64; 2]]) -> bool {
+    [1, 2, 4, 8, 16].iter().any(|n| {
+        let again = halves.len().to_f64() / n.to_f64();
+        steadiness::agree(halves, &[*n], |a, b| (b[1] - a[1]) * again <= FULL * b[1].max(1.0))
+    })
 }
 
 #[cfg(test)]
@@ -385,6 +437,19 @@ mod tests {
         assert!(!settled(&passes(1.0, 0.0)) && !settled(&passes(0.0, 0.01)));
         assert!(!settled(&passes(0.0, 0.0)[..3]), "not two passes yet");
         assert!(settled(&[[7.2, 1e6]; 2]) && !settled(&[[7.2, 1e6], [7.2, 1.01e6]]));
+    }
+
+    /// Caches that take in 0.1 % of their lines in each half are steady by halves, and would be 4 % fuller after 40 halves more;
+    /// they are warm one half after the last line. Caches whose lines rise and fall by 0.05 % are warm, too.
+    #[test]
+    fn caches_that_fill_slowly_are_not_warm_before_they_are_full() {
+        let filled = |halves: u32, until: u32| -> Vec<[f64; 2]> {
+            (0..halves).map(|i| [7.2, 1e6 * (1.0 + 0.001 * f64::from(i.min(until)))]).collect()
+        };
+        assert!(!settled(&filled(40, 100)) && !settled(&filled(40, 39)));
+        assert!(settled(&filled(40, 38)));
+        let waves: Vec<[f64; 2]> = (0..40).map(|i| [7.2, 1e6 * if i % 2 == 0 { 1.0 } else { 1.0005 }]).collect();
+        assert!(settled(&waves));
     }
 
     /// An array of 256 KiB beside an SSD whose lines go to DRAM, on an LLC of 840 KiB: hardly any access misses. Without a

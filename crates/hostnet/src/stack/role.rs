@@ -8,7 +8,7 @@ use super::{Awaited, Tally, Thread};
 use crate::app::Content;
 use crate::core::PollRound;
 use crate::device::nic::Packet;
-use crate::kernel::{Due, IdVec, PacketId, PortId, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::kernel::{Due, IdVec, LineAddr, PacketId, PortId, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::meter::Values;
 use crate::traffic::generator::Generator;
@@ -131,6 +131,17 @@ pub trait RoleClients {
     fn draw(&mut self) -> Option<DrawnSegment>;
 }
 
+/// Buffers of a packet and of its answer, and the thread that sends the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionalBuffers {
+    /// First line of the packet.
+    pub received: LineAddr,
+    /// First line of the answer.
+    pub answer: LineAddr,
+    /// Thread that reads what the answer refers to.
+    pub sender: Option<ThreadId>,
+}
+
 /// State that the threads of one tenant share, with what the host does for it. Every method has a default: a role that
 /// only holds state implements none of them.
 pub trait Role: DynClone + Any + Send {
@@ -208,6 +219,13 @@ pub trait Role: DynClone + Any + Send {
     /// Whether the role's caches warm up in timed mode only.
     fn warms_up_timed(&self) -> bool {
         false
+    }
+
+    /// Buffers with which an application serves packet number `n` on thread `local` in functional mode, where packets lie in
+    /// buffers of the role's own.
+    fn functional_buffers(&self, local: usize, n: u64) -> Option<FunctionalBuffers> {
+        let _ = (local, n);
+        None
     }
 
     /// Checks the role's conservation laws, which must hold at any time.

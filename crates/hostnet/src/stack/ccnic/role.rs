@@ -5,7 +5,7 @@ use crate::kernel::{Int, ThreadId};
 use crate::memory::OffCore;
 use crate::meter::table::table;
 use crate::meter::{metric, Values};
-use crate::stack::role::{Bus, Role, RoleView};
+use crate::stack::role::{Bus, FunctionalBuffers, Role, RoleView};
 use crate::stack::Thread;
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
@@ -67,6 +67,15 @@ impl Role for CcnicInterface {
 
     fn warms_up_timed(&self) -> bool {
         true
+    }
+
+    /// Two large buffers of each thread: the same ones for every packet, as the stacks of buffers hand out the last one first. Each
+    /// queue pair, and so each core of the NIC, carries the same share of the packets.
+    fn functional_buffers(&self, local: usize, n: u64) -> Option<FunctionalBuffers> {
+        let first = self.small + 2 * local.to_u32();
+        let threads = self.nic_threads.len().max(1).to_u64();
+        let sender = self.nic_threads.get((n % threads).to_usize()).copied();
+        Some(FunctionalBuffers { received: self.line(first), answer: self.line(first + 1), sender })
     }
 
     fn latency(&self) -> Option<&Histogram<u64>> {
