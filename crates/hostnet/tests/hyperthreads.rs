@@ -200,11 +200,7 @@ fn what_second_threads_cannot_run_yet_is_said() {
             ),
             ("nic_node = 0", "nic_node = 0\nnic = \"agent\"\nwake = \"event\"", "shares no core"),
             ("[[tenant]]", "override = { core = { threads = 3 } }\n[[tenant]]", "core.threads = 3 is not 1 or 2"),
-            (
-                "[[tenant]]",
-                "override = { core = { threads = 1 } }\n[[tenant]]",
-                "ask for 24 cores (tenant[0].cores = 24); a node has 16",
-            ),
+            ("[[tenant]]", "override = { core = { threads = 1 } }\n[[tenant]]", "ask for 24 cores; a node has 16"),
         ],
     );
 }

@@ -210,8 +210,6 @@ fn what_cannot_be_is_one_sentence() {
             ("outstanding = 32", "outstanding = 32\nspread = \"flow\"", "traffic.spread is for other stacks"),
         ],
     );
-    let overlay = text(true, 2, (8, 4), "sockets", 800);
-    refused(&overlay, &[("warmup_requests = 200", "", "needs run.warmup_requests or run.warmup_time")]);
     let e = refusal(&text(true, 4, (8, 4), "sockets", 400), "nic_threads = 4", "nic_threads = 3");
     assert!(e.contains("fewer than the tenant's 4 cores that poll"), "{e}");
 }

@@ -284,11 +284,6 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
         )
     })?;
     need(s.run.load == Load::Fixed, || format!("{key} needs run.load = \"fixed\""))?;
-    // The end of the warm-up is not detected for TCP as a service, whose connections have to begin.
-    let given = s.run.warmup_requests.is_some() || s.run.warmup_time.is_some();
-    need(given || s.tas_tenant() != Some(tenant), || {
-        format!("{key} under TCP as a service needs run.warmup_requests or run.warmup_time")
-    })?;
     let room = s.ring_of(tenant).map_or(DATA_ROOM, |r| r.rings.buffer_size.0);
     one_buffer(c, room)?;
     c.check(threads, room).map_err(|e| format!("ccnic.{e}"))
