@@ -28,7 +28,7 @@ use crate::probe::{self, ProbeSpec};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, CaptureError, LateOnLink};
-use crate::traffic::search::{self, Bracket, Peak, Trial};
+use crate::traffic::search::{Bracket, Peak, Search, Trial};
 use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
 use std::path::Path;
@@ -288,6 +288,15 @@ struct OpenWindow {
     /// Number of parts that are measured.
     part: u64,
     batches: Batches,
+}
+
+/// Window of a rate that passed in a search.
+struct Passed {
+    rate: f64,
+    window: OpenWindow,
+    /// Scenarios for whose metrics the window goes on, from the state `world` at its end.
+    longer: Vec<usize>,
+    world: Option<World<Host>>,
 }
 
 struct Run<'a, 'w> {
@@ -891,7 +900,9 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state.
+    /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state. A rate that passed before
+    /// the end of its window, and fails when the window has gone on for the metrics of a scenario, has failed after all: the
+    /// search of that scenario goes on below.
     fn peak(&mut self) -> Result<(), String> {
         let bracket = self.bracket()?;
         let tenants = self.searched();
@@ -900,53 +911,96 @@ impl Run<'_, '_> {
             self.clear(&tenants);
         }
         let warmed = self.world.clone();
-        let mut at = 0;
-        // The window of the highest rate that passes and, where it was decided early, the scenarios for which it goes on from
-        // the state at its end.
-        let mut best = None;
-        let mut found = search::peak(&bracket, |rate| -> Result<Trial<Outcome>, String> {
-            self.world = warmed.clone();
-            self.offer_at(&tenants, rate);
-            let part = |n: usize| 0.35 + 0.65 * n.to_f64() / bracket.max_evals.to_f64();
-            let (from, to) = (part(at), part(at + 1));
-            at += 1;
-            self.world.restart_window();
-            self.settle(from, (from + to) / 2.0)?;
-            let mut window = self.open_window()?;
-            self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
-            let passes = self.verdict(&window).unwrap_or(false);
-            let measured = self.close_window(&window)?;
-            if passes {
-                let longer = |i: &usize| window.part < window.parts && !self.known(*i, &window);
-                let left: Vec<usize> = (0..self.precision_of.len()).filter(longer).collect();
-                let world = (!left.is_empty()).then(|| self.world.clone());
-                best = Some((window, left, world));
+        let mut search = Search::new(bracket);
+        let mut left: Vec<usize> = (0..self.precision_of.len()).collect();
+        while !left.is_empty() {
+            let mut best: Option<Passed> = None;
+            while let Some(rate) = search.next_rate() {
+                self.world = warmed.clone();
+                let (trial, window) = self.try_rate(&tenants, rate, (search.evaluations.len(), bracket.max_evals))?;
+                best = if trial.ok { Some(self.passed(rate, window)) } else { best };
+                search.add(rate, trial);
             }
-            // Beyond its capacity a host serves what it carries, from which the limit on what may be lost follows.
-            let lost = measured.values.get(metric::LOSS_RATE).filter(|_| self.spec.run.load == Load::PeakLoss);
-            let edge = lost.map(|lost| rate * (1.0 - lost) / (1.0 - self.spec.run.loss));
-            Ok(Trial { ok: passes, edge, measured })
-        })?;
-        let highest = found.evaluations.iter().rposition(|e| Some(e.rate) == found.rate);
-        let Some((highest, (mut window, left, world))) = highest.zip(best) else {
-            let outcome = self.of_search(&found);
-            (0..self.precision_of.len()).for_each(|i| self.deliver(i, outcome.clone()));
-            return Ok(());
-        };
-        let closed = found.evaluations[highest].measured.clone();
-        let mut give = |run: &mut Self, i: usize, measured: Outcome| {
-            found.evaluations[highest].measured = measured;
-            run.deliver(i, run.of_search(&found));
-        };
-        for i in (0..self.precision_of.len()).filter(|i| !left.contains(i)) {
-            let outcome = self.noting_precision(i, &window, closed.clone());
-            give(self, i, outcome);
-        }
-        if let Some(world) = world {
-            self.world = world;
-            self.measure_each(&mut window, left, 1.0, 1.0, give)?;
+            let Some(rate) = search.passed() else {
+                let outcome = self.of_search(&search.found());
+                left.into_iter().for_each(|i| self.deliver(i, outcome.clone()));
+                return Ok(());
+            };
+            let best = match best.filter(|b| b.rate == rate) {
+                Some(best) => best,
+                // The search has come back to a rate whose window is gone.
+                None => {
+                    self.world = warmed.clone();
+                    let (_, window) = self.try_rate(&tenants, rate, (bracket.max_evals - 1, bracket.max_evals))?;
+                    self.passed(rate, window)
+                }
+            };
+            left = self.measure_best(best, left, &search)?;
+            search.retract(rate);
         }
         Ok(())
+    }
+
+    /// The window of a rate that passed, which ends now.
+    fn passed(&self, rate: f64, window: OpenWindow) -> Passed {
+        let goes_on = |i: &usize| window.part < window.parts && !self.known(*i, &window);
+        let longer: Vec<usize> = (0..self.precision_of.len()).filter(goes_on).collect();
+        let world = (!longer.is_empty()).then(|| self.world.clone());
+        Passed { rate, window, longer, world }
+    }
+
+    /// Measures what the scenarios `left` ask for at the highest rate that passed in `search`, and delivers it. Returns the
+    /// scenarios whose longer windows fail.
+    fn measure_best(
+        &mut self,
+        Passed { rate, mut window, longer, world }: Passed,
+        left: Vec<usize>,
+        search: &Search<Outcome>,
+    ) -> Result<Vec<usize>, String> {
+        let mut found = search.found();
+        let Some(at) = found.evaluations.iter().rposition(|e| e.rate == rate) else { return Ok(Vec::new()) };
+        let closed = found.evaluations[at].measured.clone();
+        let (longer, known): (Vec<_>, Vec<_>) = left.into_iter().partition(|i| longer.contains(i));
+        for i in known {
+            found.evaluations[at].measured = self.noting_precision(i, &window, closed.clone());
+            let outcome = self.of_search(&found);
+            self.deliver(i, outcome);
+        }
+        let Some(world) = world.filter(|_| !longer.is_empty()) else { return Ok(Vec::new()) };
+        self.world = world;
+        let mut failing = Vec::new();
+        self.measure_each(&mut window, longer, 1.0, 1.0, |run, i, measured| {
+            if !run.passes(&measured.values) {
+                return failing.push(i);
+            }
+            found.evaluations[at].measured = measured;
+            let outcome = run.of_search(&found);
+            run.deliver(i, outcome);
+        })?;
+        Ok(failing)
+    }
+
+    /// Offers `rate` to `tenants` from a warm state until it is clear whether the rate passes; `(at, of)` is the number of the trial
+    /// and the number of trials.
+    fn try_rate(
+        &mut self,
+        tenants: &[TenantId],
+        rate: f64,
+        (at, of): (usize, usize),
+    ) -> Result<(Trial<Outcome>, OpenWindow), String> {
+        self.offer_at(tenants, rate);
+        let part = |n: usize| 0.35 + 0.65 * n.to_f64() / of.to_f64();
+        let (from, to) = (part(at), part(at + 1));
+        self.world.restart_window();
+        self.settle(from, (from + to) / 2.0)?;
+        let mut window = self.open_window()?;
+        self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
+        let ok = self.verdict(&window).unwrap_or(false);
+        let measured = self.close_window(&window)?;
+        // Beyond its capacity a host serves what it carries, from which the limit on what may be lost follows.
+        let lost = measured.values.get(metric::LOSS_RATE).filter(|_| self.spec.run.load == Load::PeakLoss);
+        let edge = lost.map(|lost| rate * (1.0 - lost) / (1.0 - self.spec.run.loss));
+        Ok((Trial { ok, edge, measured }, window))
     }
 
     /// The outcome of a search: what was measured at the highest rate that passes, and a table of the rates.

@@ -126,47 +126,94 @@ impl Bracket {
     }
 }
 
-/// Searches for the highest rate at which `run` passes. The search ends when the next failing rate lies within the
-/// tolerance, or one step away.
+/// A search for the highest rate that passes, whose caller runs the rates one by one.
 ///
 /// If `lo` fails, or `hi` passes, the search moves on by twice the width of the bracket until both ends are known, then
 /// bisects geometrically (on a grid: in its middle). A trial that fails and tells where the edge is lets the search try the
 /// rates on both sides of the edge first; the search bisects again after an edge that was wrong, so that it takes at most
 /// twice as many trials as without. Where passing is not monotone (noise near the edge) the answer still lies between a rate
-/// that passed and one that failed, and no failing run lies below it. The search is deterministic if `run` is.
+/// that passed and one that failed, and no failing run lies below it. The search is deterministic if the trials are.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Search<M> {
+    bracket: Bracket,
+    edge: Option<f64>,
+    failed: Option<f64>,
+    /// All runs, in order.
+    pub evaluations: Vec<Evaluation<M>>,
+}
+
+impl<M> Search<M> {
+    /// # Panics
+    /// Unless 0 < lo < hi, both finite, and the tolerance is positive; specs reject that before.
+    pub fn new(bracket: Bracket) -> Search<M> {
+        let b = &bracket;
+        assert!(0.0 < b.lo && b.lo < b.hi && b.hi.is_finite() && b.rel_tol > 0.0, "{b:?}");
+        Search { bracket, edge: None, failed: None, evaluations: Vec::with_capacity(b.max_evals) }
+    }
+
+    /// Highest rate that passed and lies below the lowest rate that failed.
+    pub fn passed(&self) -> Option<f64> {
+        let below = |rate: &f64| self.failed.is_none_or(|f| *rate < f);
+        self.evaluations.iter().filter(|e| e.ok).map(|e| e.rate).filter(below).reduce(f64::max)
+    }
+
+    fn left(&self) -> Option<f64> {
+        self.bracket.next(self.passed(), self.failed, self.edge)
+    }
+
+    /// The next rate to run; None where the search has ended.
+    pub fn next_rate(&self) -> Option<f64> {
+        self.left().filter(|_| self.evaluations.len() < self.bracket.max_evals)
+    }
+
+    /// Adds the trial of `rate`.
+    pub fn add(&mut self, rate: f64, Trial { ok, edge: told, measured }: Trial<M>) {
+        self.evaluations.push(Evaluation { rate, ok, measured });
+        // Both sides of an edge are tried where they confirm it; a trial that does not tells no new one, so that the search
+        // bisects next.
+        self.edge = match self.edge {
+            Some(_) => self.edge.filter(|e| ok && self.bracket.below(*e) == rate),
+            None => told.filter(|_| !ok),
+        };
+        if !ok {
+            self.failed = Some(rate);
+        }
+    }
+
+    /// Takes back that `rate` passed, because a longer run of it fails; the search goes on below.
+    pub fn retract(&mut self, rate: f64) {
+        self.evaluations.iter_mut().filter(|e| e.rate == rate).for_each(|e| e.ok = false);
+        (self.failed, self.edge) = (Some(rate), None);
+    }
+
+    /// Result of the search up to now.
+    pub fn found(&self) -> Peak<M>
+    where
+        M: Clone,
+    {
+        let end = match (self.passed(), self.failed) {
+            (Some(_), Some(_)) if self.left().is_none() => SearchEnd::Converged,
+            (None, Some(_)) => SearchEnd::AllFailed,
+            (Some(_), None) => SearchEnd::AllPassed,
+            _ => SearchEnd::OutOfRuns,
+        };
+        Peak { rate: self.passed(), failed: self.failed, end, evaluations: self.evaluations.clone() }
+    }
+}
+
+/// Searches for the highest rate at which `run` passes; see [`Search`].
 ///
 /// # Errors
 /// Returns the first error of `run`, which ends the search.
 ///
 /// # Panics
-/// Unless 0 < lo < hi, both finite, and the tolerance is positive; specs reject that before.
-pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<Trial<M>, E>) -> Result<Peak<M>, E> {
-    assert!(0.0 < b.lo && b.lo < b.hi && b.hi.is_finite() && b.rel_tol > 0.0, "{b:?}");
-    let mut evaluations = Vec::with_capacity(b.max_evals);
-    let (mut passed, mut failed): (Option<f64>, Option<f64>) = (None, None);
-    let mut edge: Option<f64> = None;
-    let mut left = Some(b.lo);
-    while evaluations.len() < b.max_evals {
-        left = b.next(passed, failed, edge);
-        let Some(rate) = left else { break };
-        let Trial { ok, edge: told, measured } = run(rate)?;
-        evaluations.push(Evaluation { rate, ok, measured });
-        // Both sides of an edge are tried where they confirm it; a trial that does not tells no new one, so that the search
-        // bisects next.
-        edge = match edge {
-            Some(_) => edge.filter(|e| ok && b.below(*e) == rate),
-            None => told.filter(|_| !ok),
-        };
-        *if ok { &mut passed } else { &mut failed } = Some(rate);
-        left = b.next(passed, failed, edge);
+/// As [`Search::new`].
+pub fn peak<M: Clone, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<Trial<M>, E>) -> Result<Peak<M>, E> {
+    let mut search = Search::new(*b);
+    while let Some(rate) = search.next_rate() {
+        search.add(rate, run(rate)?);
     }
-    let end = match (passed, failed) {
-        (Some(_), Some(_)) if left.is_none() => SearchEnd::Converged,
-        (None, Some(_)) => SearchEnd::AllFailed,
-        (Some(_), None) => SearchEnd::AllPassed,
-        _ => SearchEnd::OutOfRuns,
-    };
-    Ok(Peak { rate: passed, failed, end, evaluations })
+    Ok(search.found())
 }
 
 /// Finds the knee of a curve with x rising and y growing ever faster (latency over load): the point furthest below the
@@ -239,6 +286,26 @@ mod tests {
         let all = find(1.0, 2.0, 0.1, 5, f64::INFINITY);
         assert_eq!((all.rate, all.end), (Some(128.0), SearchEnd::AllPassed));
         assert_eq!(find(1.0, 2.0, 0.1, 0, 1.5).end, SearchEnd::OutOfRuns);
+    }
+
+    /// 26 passes and 26.2 fails. A longer run of the rate that was found fails, and so does one of each rate above 20: the search
+    /// goes on below, and ends between 20 and its tolerance.
+    #[test]
+    fn a_search_goes_on_below_a_rate_that_fails_after_all() {
+        let mut search = Search::<()>::new(within(1.0, 64.0, 0.01, 60));
+        let found = loop {
+            while let Some(rate) = search.next_rate() {
+                search.add(rate, trial(rate <= 26.0));
+            }
+            match search.passed().expect("a rate passed") {
+                rate if rate > 20.0 => search.retract(rate),
+                _ => break search.found(),
+            }
+        };
+        let (rate, failed) = (found.rate.unwrap(), found.failed.unwrap());
+        assert_eq!(found.end, SearchEnd::Converged);
+        assert!(rate <= 20.0 && 20.0 < failed && failed - rate <= 0.01 * failed, "{found:?}");
+        assert!(found.evaluations.iter().all(|e| e.ok == (e.rate <= rate)));
     }
 
     #[test]
