@@ -225,6 +225,32 @@ fn the_bandwidth_test_finds_the_same_knee_behind_shallow_and_deep_queues() {
     }
 }
 
+/// Frames of 64 B, and then of 1518 B, which take more time: a rate that passes clearly over the first frames may fail over the
+/// whole window. Whichever window a search ends with, the rate that it reports loses 1 % at most, and so does no rate that failed.
+#[test]
+fn a_rate_that_passes_early_and_fails_later_is_not_the_peak() {
+    let folder = Folder::new("late");
+    for small in [20_000u32, 23_000, 26_000, 29_000] {
+        let file = folder.0.join(format!("{small}.pcap"));
+        let frames = (0..small + 30_000).map(|i| (i, if i < small { 60 } else { 1514 }));
+        let header = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat();
+        let records = frames.flat_map(|(i, size): (u32, u16)| {
+            let ip =
+                [&[0x45, 0][..], &(size - 14).to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]];
+            let ports = [1024 + (i % 64) as u16, 80, size - 34, 0].map(u16::to_be_bytes).concat();
+            let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0][..], &ip.concat(), &ports].concat();
+            [[0, i, 42, size.into()].map(u32::to_le_bytes).concat(), frame].concat()
+        });
+        std::fs::write(&file, header.into_iter().chain(records).collect::<Vec<u8>>()).expect("a capture");
+        let traffic = format!(r#"arrivals = "pcap", pcap = {{ file = "{}", timing = "poisson" }}"#, file.display());
+        let run = r#"load = "peak_loss", requests = 40000, precision = 0.005, warmup_requests = 4000"#;
+        let o = Load { app: r#"kind = "touchdrop""#, traffic: &traffic, run, ..Load::default() }.go();
+        assert!(get(&o, "loss_rate") <= 0.01, "{small}: {}", get(&o, "loss_rate"));
+        let curve = rows(&o, "search");
+        assert!(curve.iter().all(|r| (r[5].as_f64() <= Some(0.01)) == (r[4] == true)), "{curve:?}");
+    }
+}
+
 /// In queues that hold a burst, the host serves bursts as fast as single packets.
 #[test]
 fn the_bandwidth_test_finds_the_same_knee_in_bursts() {

@@ -935,8 +935,11 @@ impl Run<'_, '_> {
                     self.passed(rate, window)
                 }
             };
-            left = self.measure_best(best, left, &search)?;
-            search.retract(rate);
+            let failing = self.measure_best(best, left, &search)?;
+            left = failing.iter().map(|(i, _)| *i).collect();
+            if let Some((_, measured)) = failing.into_iter().next_back() {
+                search.retract(rate, measured);
+            }
         }
         Ok(())
     }
@@ -950,13 +953,13 @@ impl Run<'_, '_> {
     }
 
     /// Measures what the scenarios `left` ask for at the highest rate that passed in `search`, and delivers it. Returns the
-    /// scenarios whose longer windows fail.
+    /// scenarios whose longer windows fail, with what these measured.
     fn measure_best(
         &mut self,
         Passed { rate, mut window, longer, world }: Passed,
         left: Vec<usize>,
         search: &Search<Outcome>,
-    ) -> Result<Vec<usize>, String> {
+    ) -> Result<Vec<(usize, Outcome)>, String> {
         let mut found = search.found();
         let Some(at) = found.evaluations.iter().rposition(|e| e.rate == rate) else { return Ok(Vec::new()) };
         let closed = found.evaluations[at].measured.clone();
@@ -971,7 +974,7 @@ impl Run<'_, '_> {
         let mut failing = Vec::new();
         self.measure_each(&mut window, longer, 1.0, 1.0, |run, i, measured| {
             if !run.passes(&measured.values) {
-                return failing.push(i);
+                return failing.push((i, measured));
             }
             found.evaluations[at].measured = measured;
             let outcome = run.of_search(&found);

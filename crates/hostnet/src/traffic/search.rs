@@ -180,9 +180,11 @@ impl<M> Search<M> {
         }
     }
 
-    /// Takes back that `rate` passed, because a longer run of it fails; the search goes on below.
-    pub fn retract(&mut self, rate: f64) {
-        self.evaluations.iter_mut().filter(|e| e.rate == rate).for_each(|e| e.ok = false);
+    /// Takes back that `rate` passed, because a longer run of it fails, which measured `measured`; the search goes on below.
+    pub fn retract(&mut self, rate: f64, measured: M) {
+        if let Some(e) = self.evaluations.iter_mut().rfind(|e| e.rate == rate) {
+            (e.ok, e.measured) = (false, measured);
+        }
         (self.failed, self.edge) = (Some(rate), None);
     }
 
@@ -298,7 +300,7 @@ mod tests {
                 search.add(rate, trial(rate <= 26.0));
             }
             match search.passed().expect("a rate passed") {
-                rate if rate > 20.0 => search.retract(rate),
+                rate if rate > 20.0 => search.retract(rate, ()),
                 _ => break search.found(),
             }
         };
