@@ -55,7 +55,8 @@ fn lines_of_each_text_format_are_read_as_its_simulator_reads_them() {
     assert_eq!(parse("ST 74565"), access(plain, 74565, true));
     assert_eq!(parse("0x7f64ab00 WRITE 120"), access(timed, 0x7f64_ab00, true)); // DRAMsim3, common.cc: `>> hex`
     assert_eq!(parse("7f64ab00 P_MEM_RD 7"), access(timed, 0x7f64_ab00, false));
-    let bubbles = |instructions, load, store| Some((TextFormat::SimpleO3, TraceLine::Bubbles { instructions, load, store }));
+    let bubbles =
+        |instructions, load, store| Some((TextFormat::SimpleO3, TraceLine::Bubbles { instructions, load, store }));
     assert_eq!(parse("3 20734016"), bubbles(3, 20_734_016, None)); // Ramulator 2, simpleO3/trace.cpp
     assert_eq!(parse("1 20846400 20841280"), bubbles(1, 20_846_400, Some(20_841_280)));
     for wrong in ["R 0,0,1,2,3", "LD", "LD x", "0x10 READ", "0x10 READ now", "1 2 3 4", "-1 20"] {
@@ -131,7 +132,8 @@ fn what_is_no_trace_is_refused_in_a_clause_that_names_the_line() {
         e
     };
     assert!(refused("line", b"LD 0x10\nLD\n", "").contains("the line 2 \"LD\""));
-    let mixed = "mixes formats: line 3 is `ADDRESS READ|WRITE CYCLE`, and the lines before are `LD ADDRESS` or `ST ADDRESS`";
+    let mixed =
+        "mixes formats: line 3 is `ADDRESS READ|WRITE CYCLE`, and the lines before are `LD ADDRESS` or `ST ADDRESS`";
     assert!(refused("mixed", b"LD 0x10\n\n0x20 READ 3\n", "").contains(mixed));
     assert!(refused("empty", b"", "").contains("is no memory trace"));
     assert!(refused("blank", b"\n\n", "").contains("holds no access"));
