@@ -69,7 +69,8 @@ def measured(study: Study, c: dict[str, Any]) -> dict[str, Any]:
     if study.figure == "fig20":
         return {
             "wall_s": 17.0 if c["mode"] == "two hosts" else 10.0,
-            "sim_events": 2e6 if c["mode"] == "two hosts" else 1e6,
+            "sim_events": 8e6 if c["mode"] == "two hosts" else 2e6,
+            "sim_requests": 2e5 if c["mode"] == "two hosts" else 1e5,
         }
     found: dict[str, Any] = {
         "ddio_capacity_mib": 0.25 if c.get("llc_mib") == 1 else 4.0,
