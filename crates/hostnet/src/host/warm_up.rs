@@ -452,6 +452,34 @@ mod tests {
         assert!(settled(&waves));
     }
 
+    /// A store of 60,000 objects of two lines at least, a header and data, fits the caches: before any time passes they hold more
+    /// lines than its objects have at least.
+    #[test]
+    fn an_overlay_s_application_fills_the_caches_in_functional_mode() {
+        let text = r#"
+            name = "overlay"
+            platform = "icx"
+            placement = { policy = "ddio", ways = 2 }
+            ccnic = { mode = "overlay", nic_node = 0 }
+            traffic = { arrivals = "closed", outstanding = 64 }
+            run = { load = "fixed", requests = 100 }
+            peripheral = [{ kind = "ethernet" }]
+            [[tenant]]
+            name = "kv"
+            node = 1
+            cores = 2
+            stack = "ccnic"
+            app = { kind = "clique_map", objects = 60_000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }
+        "#;
+        let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
+        let spec = resolve(text, "overlay.toml", &[platforms]).expect("a valid scenario");
+        let mut host = Host::new(spec.into()).expect("a host");
+        host.warm_caches(&mut || Ok(())).expect("a warm-up");
+        assert_eq!(host.machine.now, Time::ZERO);
+        let held = host.machine.mem.lines_held();
+        assert!(held > 120_000, "{held} lines");
+    }
+
     /// An array of 256 KiB beside an SSD whose lines go to DRAM, on an LLC of 840 KiB: hardly any access misses. Without a
     /// bound, the accesses were 2700 of each line.
     #[test]
