@@ -38,8 +38,9 @@ const PATIENCE: u32 = 1000;
 const ACCESSES: u64 = 64;
 
 impl Host {
-    /// Serves packets in functional mode until every ring has wrapped around twice, the caches no longer fill up and
-    /// DRAM transfers per request are steady. `poll` may abort.
+    /// Serves packets in functional mode until every ring has wrapped around twice, the caches no longer fill up, DRAM
+    /// transfers per request are steady, and no way of the LLC holds lines from the time when the caches filled. `poll` may
+    /// abort.
     ///
     /// # Errors
     /// Returns the error of `poll`.
@@ -55,7 +56,7 @@ impl Host {
             |(t, s): (TenantId, &TrafficSource)| s.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec, t));
         let rings: u64 = self.sources().map(entries).sum();
         let chunk = CHUNK.max(rings / 2);
-        let mut halves = Vec::new();
+        let (mut halves, mut turns) = (Vec::new(), Vec::new());
         let mut served = 0;
         self.machine.mem.functional = true;
         while served < MOST {
@@ -71,7 +72,8 @@ impl Host {
             poll()?;
             let moved: u64 = self.machine.mem.stats.dram.iter().sum();
             halves.push([moved.to_f64() / chunk.to_f64(), self.machine.mem.lines_held().to_f64()]);
-            if served >= 2 * rings && settled(&halves) {
+            turns.push(self.machine.mem.turns_of_ways());
+            if served >= 2 * rings && settled(&halves) && turned_over(&turns) {
                 break;
             }
         }
@@ -416,6 +418,28 @@ fn full(halves: &[[f64; 2]]) -> bool {
     })
 }
 
+/// Times that each way of the LLC takes in as many lines as it holds: once while the caches fill, and three times
+/// afterwards, by which random replacement leaves 5 % of the lines of that time.
+const TURNS: f64 = 4.0;
+/// Requests for which warm-up waits for a way at most, as a multiple of those served.
+const WAIT: f64 = 4.0;
+
+/// Whether each way of the LLC has taken in its lines [`TURNS`] times, or would need more than [`WAIT`] times as many requests
+/// again at the pace of the later half. `turns` has an entry for each span of requests, with the turns of each way up to its end.
+///
+/// Where lines of some ways are often invalidated, as those of swept buffers are, empty ways take in nearly all lines, and what the
+/// other ways took in while the caches filled stays for long: meanwhile transfers per request are steady, and not yet what they
+/// will be.
+fn turned_over(turns: &[Vec<f64>]) -> bool {
+    let spans = turns.len().to_f64();
+    let (Some(now), Some(before)) = (turns.last(), turns.get(turns.len() / 2)) else { return true };
+    let later = (turns.len() - 1 - turns.len() / 2).to_f64();
+    now.iter().zip(before).all(|(now, before)| {
+        let left = TURNS - now;
+        left <= 0.0 || left * later > (now - before) * WAIT * spans
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -450,6 +474,21 @@ mod tests {
         assert!(settled(&filled(40, 38)));
         let waves: Vec<[f64; 2]> = (0..40).map(|i| [7.2, 1e6 * if i % 2 == 0 { 1.0 } else { 1.0005 }]).collect();
         assert!(settled(&waves));
+    }
+
+    /// Of two ways one takes in its lines at each span, and the other at each fourth: the caches have turned over after 16
+    /// spans. A way that took in 0.9 of its lines at once, and hardly any since, is not waited for; nor is one that takes in
+    /// nothing.
+    #[test]
+    fn ways_that_take_in_lines_at_a_slow_pace_are_waited_for() {
+        let ways = |spans: u32, slow: fn(f64) -> f64| -> Vec<Vec<f64>> {
+            (1..=spans).map(|i| vec![f64::from(i), slow(f64::from(i))]).collect()
+        };
+        for spans in 4..16 {
+            assert!(!turned_over(&ways(spans, |i| i / 4.0)), "{spans} spans");
+        }
+        assert!(turned_over(&ways(16, |i| i / 4.0)));
+        assert!(turned_over(&ways(16, |_| 0.0)) && turned_over(&ways(16, |i| 0.9 + 1e-3 * i)));
     }
 
     /// A store of 60,000 objects of two lines at least, a header and data, fits the caches: before any time passes they hold more

@@ -212,6 +212,10 @@ impl CacheArray {
     pub fn held(&self) -> usize {
         self.held
     }
+    /// Number of sets.
+    pub fn sets(&self) -> u32 {
+        self.sets
+    }
     /// Associativity: the number of ways.
     pub fn ways(&self) -> u32 {
         self.ways

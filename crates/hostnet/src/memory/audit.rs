@@ -1,7 +1,7 @@
 //! Audit of the memory system: the contents of the caches, and the conservation of requests and dirty lines.
 
 use super::mc_queue::McQueue;
-use super::node::FIRST_NODE;
+use super::node::{Node, FIRST_NODE};
 use super::region::RegionKind;
 use super::{Agent, Memory, Txn};
 use crate::kernel::{Int, ThreadId};
@@ -11,6 +11,14 @@ impl Memory {
     pub fn lines_held(&self) -> u64 {
         let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
         arrays.map(|a| a.held().to_u64()).sum()
+    }
+    /// How often each way of each node's LLC has taken in as many lines as it holds.
+    pub fn turns_of_ways(&self) -> Vec<f64> {
+        let of = |n: &Node| {
+            let (sets, ways) = (f64::from(n.llc.sets()), n.llc.ways().to_usize());
+            n.taken_in.map(|taken| taken.to_f64() / sets).into_iter().take(ways)
+        };
+        self.nodes.iter().flat_map(of).collect()
     }
     /// Number of LLC lines that hold receive buffers: all of them, and those outside the ways of the policy's mask
     /// `ways`.

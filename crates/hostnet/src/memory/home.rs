@@ -3,7 +3,7 @@
 use super::array::{LineHome, Victim};
 use super::filter::cores_of;
 use super::line_table::{LineRelease, LineTurn};
-use super::node::FIRST_NODE;
+use super::node::{Node, FIRST_NODE};
 use super::paths::{Milestones, Path};
 use super::private::InvalidatedCopies;
 use super::protocol::{CopyState, LlcAction};
@@ -12,7 +12,7 @@ use super::request::Agent;
 use super::shadow::CopyPlace;
 use super::stats::AccessClass;
 use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
-use crate::kernel::{CoreId, LineAddr, NodeId, ThreadId, Time, TxnId};
+use crate::kernel::{CoreId, Int, LineAddr, NodeId, ThreadId, Time, TxnId};
 
 /// Queues of requests that wait for admission: `CORES` for all requests, `DEVICES` for those of devices where the two
 /// take turns, and `FIRST` for an integrated NIC, which has priority.
@@ -559,7 +559,9 @@ impl Memory {
         mask: u32,
         now: Time,
     ) {
-        let (_, victim) = self.nodes[node].llc.insert_at(home, dirty, mask);
+        let Node { llc, taken_in, .. } = &mut self.nodes[node];
+        let (slot, victim) = llc.insert_at(home, dirty, mask);
+        taken_in[slot.way().to_usize()] += 1;
         let Some(Victim { line, mut dirty, .. }) = victim else { return };
         if self.strict {
             dirty = self.back_invalidate(cal, line, dirty, now);

@@ -58,7 +58,7 @@ use array::{CacheArray, Indexing};
 use dram::{DramController, DramSpec};
 use mc_queue::McQueue;
 use memory_link::MemoryLink;
-use node::FIRST_NODE;
+use node::{FIRST_NODE, WAYS};
 use nodes::NodesSpec;
 use paths::{Milestones, Path, Paths};
 use protocol::{CoreRows, Inclusion, LlcProtocol};
@@ -250,6 +250,7 @@ impl Memory {
             let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
             Node {
                 llc: llc.clone(),
+                taken_in: [0; WAYS],
                 noc: uncore.span(h.noc_cycles.into()),
                 look_up: uncore.span(h.llc.latency_cycles.into()),
                 crossing: uncore.span(nodes.crossing_cycles.into()),

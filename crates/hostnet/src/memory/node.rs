@@ -10,10 +10,15 @@ use std::ops::{Index, IndexMut};
 /// The node of a machine with one node.
 pub(super) const FIRST_NODE: NodeId = NodeId(0);
 
+/// Ways that a cache has at most.
+pub(super) const WAYS: usize = 32;
+
 /// One node of a machine.
 #[derive(Clone)]
 pub struct Node {
     pub(super) llc: CacheArray,
+    /// Number of lines that each way of the LLC has taken in.
+    pub(super) taken_in: [u64; WAYS],
     /// Time of one traversal of the crossbar (`noc`), and time of a look-up in the LLC (`look_up`), at the node's
     /// uncore clock.
     pub(super) noc: Time,
