@@ -20,6 +20,10 @@ class SpecError(HostnetError, ValueError):
     """A scenario that cannot be run. The engine raises this error as well."""
 
 
+class NoSuchKey(SpecError, AttributeError):
+    """A key that no scenario has. Keys are attributes, so that ``hasattr`` is False for it."""
+
+
 class NotBuiltYet(HostnetError):
     """A request for a system or figure that this version does not model: exit code 3."""
 

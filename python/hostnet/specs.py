@@ -21,7 +21,7 @@ import tomli_w
 
 from . import _core, renamed
 from ._toml import tomllib
-from .errors import HostnetError, SpecError
+from .errors import HostnetError, NoSuchKey, SpecError
 from .paths import platform_dirs, scenario_file
 
 ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
@@ -124,7 +124,7 @@ _INDEX = re.compile(r"\.(\d+)\b")
 
 
 class Section:
-    """One table of a scenario; keys are attributes. Unknown keys raise :class:`SpecError` at once.
+    """One table of a scenario; keys are attributes. Unknown keys raise :class:`NoSuchKey`, a :class:`SpecError`, at once.
 
     A section that is not written yet reads as its defaults, and is written when a value is assigned to it. ``None``
     removes a key.
@@ -221,7 +221,7 @@ class Section:
         keys = self._keys()
         if keys and key not in keys:
             where = _INDEX.sub(r"[\1]", self._where(key))
-            raise SpecError(f"{self._file}: {where}: {_core.unknown_key(str(key), keys)}.")
+            raise NoSuchKey(f"{self._file}: {where}: {_core.unknown_key(str(key), keys)}.")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._keys(), *self._data})

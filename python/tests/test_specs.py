@@ -572,3 +572,9 @@ def test_a_key_and_a_kind_without_a_sentence_are_found():
         "App=mica",
         "App=mica.pairs",
     ]
+
+
+def test_a_scenario_has_no_attribute_for_a_key_that_there_is_not(tiny):
+    assert not hasattr(tiny, "keys") and not hasattr(tiny.placement, "wayz") and hasattr(tiny.placement, "ways")
+    with pytest.raises(hn.SpecError, match='did you mean "ways"'):
+        tiny.placement.wayz = 2
