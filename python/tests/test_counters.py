@@ -194,6 +194,14 @@ SHAPES |= {
         stamp.replace(",", " ") + as_people(row) for stamp, rows in TENTHS for row in rows
     )
     + people(*ROWS),
+    # perf -r prints the time with two digits more than the deviation's first one: "%17.*f +- %.*f", which never groups.
+    **{
+        f"for people, a time with {len(sd) - 2} decimals{'' if mark == '.' else ' in Germany'}": people(
+            *ROWS, end=f"\n {SECONDS:.{len(sd) - 2}f} +- {sd} seconds time elapsed  ( +-  2.34% )".replace(".", mark)
+        )
+        for sd in ("1.23", "0.234", "0.0234", "0.00234")
+        for mark in ".,"
+    },
     "for people in India": people(*ROWS).replace("12,000,000,000", "12,00,00,00,000"),
 }
 
@@ -205,6 +213,13 @@ def test_every_shape_says_what_the_plain_file_says(recorded, shape):
     assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
     for name in expected:
         assert found[name] == pytest.approx(expected[name], rel=1e-6, abs=1), name
+
+
+@pytest.mark.parametrize("separator, mark", [(",", "."), (";", ",")])
+def test_a_mark_is_decimal_where_perf_does_not_group(recorded, separator, mark):
+    rows = [HEAD.split(","), [f"61{mark}040", "MiB", "unc_m_cas_count.rd", "1", f"100{mark}00"]]
+    text = lines(*map(separator.join, rows))
+    assert counters.read(recorded(text)).rates == pytest.approx({"cas_read": 61.04 * 2**20 / 64 / SECONDS})
 
 
 @pytest.mark.parametrize(

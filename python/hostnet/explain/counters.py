@@ -89,7 +89,8 @@ class _Row:
     """One count of one event, of one unit or scope, in one interval.
 
     ``name``, ``box`` and ``mode`` are the event's name, the unit that counted it, such as ``uncore_imc_0``, and the
-    privilege levels to which it is limited. ``socket`` is the socket's name, where the file tells sockets apart.
+    privilege levels to which it is limited. ``socket`` is the socket's name, where the file tells sockets apart. Digits of
+    the count may be ``grouped``.
     """
 
     line: int
@@ -100,6 +101,7 @@ class _Row:
     scope: str = ""
     share: float | None = None
     socket: str = ""
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         self.name, self.box, self.mode = _name(self.event)
@@ -158,9 +160,12 @@ def _known(name: str) -> bool:
     return name in BY_NAME or name in VENDOR
 
 
-def _figure(text: str) -> float | None:
-    """A number in the notation of any locale; None when the text is not a number. A single mark before three digits
-    groups thousands."""
+def _figure(text: str, grouped: bool = False) -> float | None:
+    """A number in the notation of any locale; None when the text is not a number.
+
+    Perf groups digits in counts of its default format alone, which are ``grouped`` and have two decimals or none, so a
+    single mark before three digits groups thousands there. Everywhere else it is the decimal mark.
+    """
     digits = re.sub(r"[\s'’\u00a0\u202f_]", "", text)
     if not re.fullmatch(r"\d[\d.,]*", digits):
         return None
@@ -168,16 +173,16 @@ def _figure(text: str) -> float | None:
     if not marks:
         return float(digits)
     last = digits.rfind(marks[-1])
-    if len(set(marks)) == 1 and re.fullmatch(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}", digits):
+    if grouped and len(set(marks)) == 1 and re.fullmatch(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}", digits):
         return float(re.sub(r"[.,]", "", digits))
     if marks.count(marks[-1]) > 1:
         return None
     return float(re.sub(r"[.,]", "", digits[:last]) + "." + digits[last + 1 :])
 
 
-def _number(file: str, line: int, event: str, text: str) -> float:
+def _number(file: str, line: int, event: str, text: str, grouped: bool = False) -> float:
     try:
-        value = _figure(text)
+        value = _figure(text, grouped)
         value = float(text) if value is None else value
     except ValueError:
         value = -1.0
@@ -441,7 +446,7 @@ def _of_people(line: int, text: str) -> _Row | None:
     stamp = float(m["stamp"].strip().replace(",", ".")) if m["stamp"] else None
     scope = " ".join([*(m["scope"] or "").split()[:1], *([m["group"]] if m["group"] else [])])
     share = _figure(m["share"]) if m["share"] else None
-    return _Row(line, m["event"], m["count"].strip(), m["unit"] or "", stamp, scope, share)
+    return _Row(line, m["event"], m["count"].strip(), m["unit"] or "", stamp, scope, share, grouped=True)
 
 
 def _apart(file: str, rows: list[_Row]) -> list[list[_Row]]:
@@ -491,7 +496,7 @@ def _spans(
                 raise HostnetError(
                     f"{file}: line {row.line}: duration_time has the unit {row.unit!r}, which is no time."
                 )
-            s = _number(file, row.line, "duration_time", row.count) * _NS[row.unit] / 1e9
+            s = _number(file, row.line, "duration_time", row.count, row.grouped) * _NS[row.unit] / 1e9
             longest[row.stamp] = max(longest.get(row.stamp, 0.0), s)
     held: dict[float | None, int] = {}
     for row in rows:
@@ -521,7 +526,7 @@ def _spans(
 
 def _lines(file: str, row: _Row) -> float:
     """A count in lines; perf converts counts of lines to bytes, which this function reverses."""
-    value = _number(file, row.line, row.event, row.count)
+    value = _number(file, row.line, row.event, row.count, row.grouped)
     if not row.unit:
         return value
     if row.unit in _BYTES and row.name in _OF_LINES:
