@@ -571,6 +571,43 @@ def test_pcm_counts_gigabytes_between_its_rows(recorded):
     assert counters.read(recorded(lines(*text.splitlines()[:3])), 9.9).rates["cas_read"] == pytest.approx(10 * LINES)
 
 
+@pytest.mark.parametrize("lost", ["N/A,N/A", "20.0,", ",10.0", "20.0", "nan,-nan"])
+@pytest.mark.parametrize("at", [0, 2, 4])
+def test_a_row_of_pcm_that_lacks_numbers_is_left_out_with_its_time(recorded, lost, at):
+    # Intervals of 1 s with 20 GB read and 10 GB written.
+    rows = [f"2026-11-21,12:00:0{s}.000,0.5,{lost if s == at else '20.0,10.0'}" for s in range(5)]
+    r = counters.read(recorded(lines("Date,Time,EXEC,READ,WRITE", *rows)))
+    assert r.rates == pytest.approx({"cas_read": 20 * LINES, "cas_write": 10 * LINES})
+    assert "1 rows lack numbers and are left out" in r.notes
+    r = counters.read(recorded(lines("Date,Time,EXEC,READ,WRITE", *rows)), 5.0)
+    assert r.rates == pytest.approx({"cas_read": 20 * LINES, "cas_write": 10 * LINES})
+
+
+def test_no_interval_of_pcm_without_its_length(recorded):
+    head, *rows = "Date,Time,EXEC,READ,WRITE", "2026-11-21,12:00:00.0,1,2,3", "2026-11-21,12:00:01.0,1,2,N/A"
+    with pytest.raises(HostnetError, match="only the first row has numbers.* give --seconds"):
+        counters.read(recorded(lines(head, *rows)))
+
+
+@pytest.mark.parametrize(
+    "second", ["N/A,1,{n},{n}", "1000,1,N/A,{n}", "1000,1,{n}"], ids=["no milliseconds", "no count", "cut"]
+)
+@pytest.mark.parametrize("units", [1, 2], ids=["a row a time", "two rows a time"])
+def test_an_interval_of_pcm_raw_that_lacks_a_number_is_left_out_with_its_time(recorded, second, units):
+    # 1000 lines a second in each of two units, of which rows of one time may each have one.
+    rows = []
+    for s in range(3):
+        fields = second if s == 1 else "1000,1,{n},{n}"
+        told = [fields.format(n=1000)]
+        if units == 2:
+            ms, tsc, *counts = told[0].split(",")
+            told = [f"{ms},{tsc},{count}" for count in counts]
+        rows += [f"2026-11-21,12:00:0{s}.0,cas_read,{fields}" for fields in told]
+    r = counters.read(recorded(lines(*rows)))
+    assert r.rates == pytest.approx({"cas_read": 2000}), rows
+    assert "`cas_read` lacks counts of some units in 1 intervals, which are left out" in r.notes
+
+
 PCM_MEMORY = lines(
     ",,SKT0,SKT0,SKT0,SKT0,System,System,System",
     "Date,Time,Ch0Read,Ch0Write,Mem Read (MB/s),Mem Write (MB/s),Read,Write,Memory",

@@ -646,15 +646,18 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) ->
             raise HostnetError(f"{file}: line {line}: `{fields[2]}` has no counts; record with pcm-raw -tr -csv.")
         values = [_pcm_number(file, line, fields[2], f) for f in (fields[3], *fields[5:])]
         units = [*labels[5:], *[""] * len(values)]
-        counts = [(unit, v) for unit, v in zip(units, values[1:]) if v is not None]
-        counted.setdefault(name, []).append(_Units(f"{fields[0]} {fields[1]}", values[0] or 0.0, counts))
+        timed = [(unit, v) for unit, v in zip(units, values[1:]) if v is not None and values[0] is not None]
+        counted.setdefault(name, []).append(_Units(f"{fields[0]} {fields[1]}", values[0] or 0.0, timed))
     notes = []
     for name, found in counted.items():
-        units_of = max(len(row.counts) for row in found)
-        short = sum(len(row.counts) < units_of for row in found)
-        if short:
-            notes.append(f"`{name}` lacks counts of some units in {short} rows, which are left out")
-            counted[name] = [row for row in found if len(row.counts) == units_of]
+        counts_at = dict.fromkeys((row.when for row in found), 0)
+        for row in found:
+            counts_at[row.when] += len(row.counts)
+        whole = {when for when, n in counts_at.items() if n == max(counts_at.values())}
+        if len(whole) < len(counts_at):
+            lacking = len(counts_at) - len(whole)
+            notes.append(f"`{name}` lacks counts of some units in {lacking} intervals, which are left out")
+            counted[name] = [row for row in found if row.when in whole]
     if not counted:
         raise HostnetError(
             f"{file}: holds none of the events that are needed{_other_tool(lower)}; `hostnet explain --template pcm` "
@@ -768,19 +771,19 @@ def _pcm_transposed(
 
 def _pcm_rows(
     file: str, data: list[tuple[int, list[str]]], columns: list[list[int]], names: list[str]
-) -> tuple[list[tuple[str, list[float]]], list[str]]:
-    """The time of each row with its sum over each list of columns, and a note on rows that lack a number. Raises
-    HostnetError where none is complete."""
-    found = []
+) -> tuple[list[tuple[str, list[float] | None]], list[str]]:
+    """The time of each row with its sum over each list of columns, which is None where a number is missing, and a note
+    on such rows. Raises HostnetError where no row is complete."""
+    found = list[tuple[str, list[float] | None]]()
     for line, f in data:
         values = [[_pcm_number(file, line, names[i], f[i]) if i < len(f) else None for i in at] for at in columns]
-        if not any(v is None for group in values for v in group):
-            found.append((f[1], [sum(v for v in group if v is not None) for group in values]))
-    if not found:
+        whole = not any(v is None for group in values for v in group)
+        found.append((f[1], [sum(v or 0.0 for v in group) for group in values] if whole else None))
+    short = sum(sums is None for _, sums in found)
+    if short == len(found):
         raise HostnetError(
             f"{file}: no row has a number in each of the columns {', '.join(names[at[0]] for at in columns)}."
         )
-    short = len(data) - len(found)
     return found, [f"{short} rows lack numbers and are left out"] if short else []
 
 
@@ -790,7 +793,8 @@ def _pcm_memory(file: str, data: list[tuple[int, list[str]]], names: list[str], 
     if lacks := next((column for (_, column), at in zip(_MEMORY, columns) if not at), None):
         raise HostnetError(f"{file}: has no column `{lacks}`, which `pcm-memory -csv` writes for each socket.")
     found, notes = _pcm_rows(file, data, columns, names)
-    rates = {event: sum(sums[k] for _, sums in found) / len(found) * 1e6 / 64 for k, (event, _) in enumerate(_MEMORY)}
+    whole = [sums for _, sums in found if sums is not None]
+    rates = {event: sum(sums[k] for sums in whole) / len(whole) * 1e6 / 64 for k, (event, _) in enumerate(_MEMORY)}
     return Recording(file, rates, {}, ("pcm-memory records bandwidth alone", *notes), sockets=max(sockets, 1))
 
 
@@ -810,12 +814,21 @@ def _pcm_main(
     found, notes = _pcm_rows(file, data, [[names.index("read")], [names.index("write")]], names)
     if seconds is None:
         at = [_clock(file, time) for time, _ in found]
-        seconds = sum((b - a) % 86400 for a, b in zip(at, at[1:]))
-        if not seconds:
+        lengths = [(b - a) % 86400 for a, b in zip(at, at[1:])]
+        if not any(lengths):
             same = "one row" if len(found) == 1 else "rows of one time only"
             raise HostnetError(f"{file}: has {same}, and nothing tells how long they lasted; give --seconds.")
         found = found[1:]  # nothing tells how long the first lasted
+    else:
+        lengths = [seconds / len(found)] * len(found)
+    whole = [(sums, length) for (_, sums), length in zip(found, lengths) if sums is not None]
+    counted = sum(length for _, length in whole)
+    if not counted:
+        raise HostnetError(
+            f"{file}: only the first row has numbers, and nothing tells how long it lasted; give --seconds."
+        )
     rates = {
-        event: sum(s[k] for _, s in found) * 1e9 / 64 / seconds for k, event in enumerate(("cas_read", "cas_write"))
+        event: sum(sums[k] for sums, _ in whole) * 1e9 / 64 / counted
+        for k, event in enumerate(("cas_read", "cas_write"))
     }
     return Recording(file, rates, {}, ("pcm records bandwidth alone", *notes), sockets=max(sockets, 1))
