@@ -608,6 +608,21 @@ def test_an_interval_of_pcm_raw_that_lacks_a_number_is_left_out_with_its_time(re
     assert "`cas_read` lacks counts of some units in 1 intervals, which are left out" in r.notes
 
 
+@pytest.mark.parametrize("mark", [",", ".", "\u202f", "'"])
+def test_digits_that_pcm_raw_groups(recorded, mark):
+    # `pcm-raw -l` prints whole numbers as the locale groups them, between tabs.
+    counts = {"cas_read": (1_234, 2_345_678), "l1_miss": (987, 1_000)}
+    rows = [
+        "\t".join(
+            [f"2026-11-21\t12:00:0{s}.5", name, *(f"{n:,}".replace(",", mark) for n in (1_000, 2_100_000_000, *of))]
+        )
+        for s in range(3)
+        for name, of in counts.items()
+    ]
+    r = counters.read(recorded(lines(*rows)))
+    assert r.rates == pytest.approx({name: sum(of) for name, of in counts.items()})
+
+
 PCM_MEMORY = lines(
     ",,SKT0,SKT0,SKT0,SKT0,System,System,System",
     "Date,Time,Ch0Read,Ch0Write,Mem Read (MB/s),Mem Write (MB/s),Read,Write,Memory",

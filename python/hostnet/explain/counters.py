@@ -128,7 +128,7 @@ def read(path: str | Path, seconds: float | None = None) -> Recording:
 
 def _split(line: str, separator: str | None = None) -> list[str]:
     if separator is None:
-        separator = ";" if ";" in line else "\t" if "\t" in line and "," not in line else ","
+        separator = ";" if ";" in line else "\t" if "\t" in line.strip() else ","
     return [f.strip().strip('"') for f in (line.lstrip() if separator == " " else line).split(separator)]
 
 
@@ -644,7 +644,7 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) ->
             continue
         if len(fields) < 6:
             raise HostnetError(f"{file}: line {line}: `{fields[2]}` has no counts; record with pcm-raw -tr -csv.")
-        values = [_pcm_number(file, line, fields[2], f) for f in (fields[3], *fields[5:])]
+        values = [_pcm_number(file, line, fields[2], f, whole=True) for f in (fields[3], *fields[5:])]
         units = [*labels[5:], *[""] * len(values)]
         timed = [(unit, v) for unit, v in zip(units, values[1:]) if v is not None and values[0] is not None]
         counted.setdefault(name, []).append(_Units(f"{fields[0]} {fields[1]}", values[0] or 0.0, timed))
@@ -742,11 +742,12 @@ def _other_tool(names: list[str]) -> str:
     return next((f"; {tool} counts {what}" for tool, mark, what in _OTHERS if mark in names), "")
 
 
-def _pcm_number(file: str, line: int, event: str, text: str) -> float | None:
-    """A number in PCM's notation, which never groups digits; None where PCM has no count."""
+def _pcm_number(file: str, line: int, event: str, text: str, whole: bool = False) -> float | None:
+    """A number in PCM's notation; None where PCM has no count. ``whole`` numbers are those of pcm-raw, which groups their
+    digits with `-l`."""
     if text.strip("- ").lower() in ("", "n/a", "nan", "inf"):
         return None
-    return float(text.replace(",", ".")) if re.fullmatch(r"\d+[.,]\d+", text) else _number(file, line, event, text)
+    return _number(file, line, event, text, grouped=whole)
 
 
 def _pcm_transposed(
