@@ -608,6 +608,42 @@ def test_an_interval_of_pcm_raw_that_lacks_a_number_is_left_out_with_its_time(re
     assert "`cas_read` lacks counts of some units in 1 intervals, which are left out" in r.notes
 
 
+# The first line of the header by `print_csv_header` of PCM, and as versions wrote it that named first columns alone.
+PCM_SYSTEM = ["System"] * 4, ["EXEC", "IPC", "READ", "WRITE"], ["0.5", "1.0", "20.0", "10.0"]
+
+
+def pcm_main(system, sockets, old):
+    """`pcm -csv`, or without ``system`` `pcm -csv -nsys`, of 20 and 10 GB/s in all."""
+    above, names, values = (list(part) for part in PCM_SYSTEM) if system else ([], [], [])
+    share = [14.0, 7.0], [6.0, 3.0]
+    for s in range(sockets):
+        above += [f"Socket{s}" if old else f"Socket {s}"] * 4
+        names += PCM_SYSTEM[1]
+        values += ["0.5", "1.0", *(str(n) for n in (share[s] if sockets == 2 else (20.0, 10.0)))]
+    above = ["System", "System", *above, "SKT0 Core C-State"]
+    if old:
+        above = [name if i == 0 or name != above[i - 1] else "" for i, name in enumerate(above)]
+    rows = [f"2026-11-21,12:00:0{t}.000,{','.join(values)},3" for t in range(3)]
+    return [",".join(above) + ",", ",".join(["Date", "Time", *names, "C0res%"]) + ",", *rows]
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("sockets", [1, 2])
+@pytest.mark.parametrize("system", [False, True])
+def test_pcm_is_of_the_system_or_of_all_sockets(recorded, system, sockets, old):
+    r = counters.read(recorded(lines(*pcm_main(system, sockets, old))))
+    assert r.rates == pytest.approx({"cas_read": 20 * LINES, "cas_write": 10 * LINES})
+    assert r.sockets == sockets
+    # Two channels of DDR4-2933 a socket: a line of 64 B takes 2.73 ns.
+    ex = explain.of_counters(recorded(lines(*pcm_main(system, sockets, old))))
+    assert ex.facts["mem_utilisation"] == pytest.approx(30 / 64 * 2.73 / 2 / sockets)
+
+
+def test_columns_of_pcm_that_nothing_tells_apart_are_refused(recorded):
+    with pytest.raises(HostnetError, match="has 2 columns `READ` without the line above them"):
+        counters.read(recorded(lines(*pcm_main(False, 2, False)[1:])))
+
+
 @pytest.mark.parametrize("mark", [",", ".", "\u202f", "'"])
 def test_digits_that_pcm_raw_groups(recorded, mark):
     # `pcm-raw -l` prints whole numbers as the locale groups them, between tabs.

@@ -629,13 +629,13 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) ->
     head = [fields for _, fields in rows if not _DATE.match(fields[0])]
     data = [(line, fields) for line, fields in rows if _DATE.match(fields[0])]
     names = next((fields for fields in head if fields[0].lower() == "date"), [])
-    above = next((fields for fields in head if not fields[0] and len(fields) > 2), [])
-    sockets = {m[1] for f in (*above, *names) if (m := re.match(r"(?:SKT|Socket )_?(\d+)", f))}
+    above = _columns_of(head[: head.index(names)] if names else head)
+    sockets = {m[1] for f in (*above, *names) if (m := _SOCKET_OF_PCM.match(f))}
     lower = [f.lower() for f in names]
     if any(f.endswith(_MEMORY[0][1]) for f in lower):
         return _pcm_memory(file, data, lower, len(sockets))
     if {"read", "write", "exec"} <= set(lower):
-        return _pcm_main(file, data, lower, seconds, len(sockets))
+        return _pcm_main(file, data, lower, above, seconds)
     labelled = _pcm_transposed(data, names, above) if lower[2:3] == ["ms"] else _pcm_labelled(rows)
     counted: dict[str, list[_Units]] = {}
     for line, fields, labels in labelled:
@@ -672,6 +672,19 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) ->
     known = {s for found in counted.values() for row in found for unit, _ in row.counts if (s := _socket_of(unit))}
     parts = {s: _pcm_recording(file, counted, spans, s, notes) for s in sorted(known) if len(known) > 1}
     return _pcm_recording(file, counted, spans, "", notes, max(len(sockets), len(known), 1), parts)
+
+
+_SOCKET_OF_PCM = re.compile(r"(?:SKT|Socket ?)_?(\d+)")
+
+
+def _columns_of(head: list[list[str]]) -> list[str]:
+    """What each column is of, such as ``System`` or ``SKT0``: the line above the names of columns, in which older versions
+    name the first column of each alone."""
+    above = next((fields for fields in reversed(head) if len(fields) > 2), [])
+    found: list[str] = []
+    for name in above:
+        found.append(name or (found[-1] if found else ""))
+    return found
 
 
 @dataclass
@@ -808,11 +821,12 @@ def _clock(file: str, text: str) -> float:
 
 
 def _pcm_main(
-    file: str, data: list[tuple[int, list[str]]], names: list[str], seconds: float | None, sockets: int
+    file: str, data: list[tuple[int, list[str]]], names: list[str], above: list[str], seconds: float | None
 ) -> Recording:
-    """The traffic that `pcm -csv` writes: GB in each interval, of the system in the first columns so called. Intervals
-    are those between the rows' times."""
-    found, notes = _pcm_rows(file, data, [[names.index("read")], [names.index("write")]], names)
+    """The traffic that `pcm -csv` writes: GB in each interval, of the system, or of all sockets where the file has none of
+    the system. Intervals are those between the rows' times."""
+    columns, sockets = _pcm_traffic(file, names, above)
+    found, notes = _pcm_rows(file, data, columns, names)
     if seconds is None:
         at = [_clock(file, time) for time, _ in found]
         lengths = [(b - a) % 86400 for a, b in zip(at, at[1:])]
@@ -832,4 +846,23 @@ def _pcm_main(
         event: sum(sums[k] for sums, _ in whole) * 1e9 / 64 / counted
         for k, event in enumerate(("cas_read", "cas_write"))
     }
-    return Recording(file, rates, {}, ("pcm records bandwidth alone", *notes), sockets=max(sockets, 1))
+    return Recording(file, rates, {}, ("pcm records bandwidth alone", *notes), sockets=sockets)
+
+
+def _pcm_traffic(file: str, names: list[str], above: list[str]) -> tuple[list[list[int]], int]:
+    """The columns of reads and those of writes that add up to the traffic of the whole host, and its number of sockets. Raises
+    HostnetError where the file does not say what each of several columns is of."""
+    of = dict(enumerate(above))
+    told = {m[1] for f in above if (m := _SOCKET_OF_PCM.match(f))}
+    columns = []
+    for name in ("read", "write"):
+        at = [i for i, n in enumerate(names) if n == name]
+        system = [i for i in at if of.get(i, "").startswith("System")]
+        each = [i for i in at if _SOCKET_OF_PCM.match(of.get(i, ""))]
+        if len(at) > 1 and not system and len(each) < len(at):
+            raise HostnetError(
+                f"{file}: has {len(at)} columns `{name.upper()}` without the line above them that says which is of the system and "
+                "which of a socket; keep both of the header's lines."
+            )
+        columns.append(system or at)
+    return columns, max(len(told), 1)
