@@ -266,6 +266,37 @@ def test_credits_are_those_of_the_cores_that_are_known(recorded):
     assert any("--set cores=N" in m for m in explain.of_counters(file).missing)
 
 
+@pytest.mark.parametrize(
+    "modifiers, says",
+    [
+        (("u",), "in user mode alone (:u)"),  # perf adds it for users without privileges
+        (("k",), "in the kernel alone (:k)"),
+        (("G",), "in guests alone (:G)"),
+        (("ppH",), "outside guests alone (:H)"),
+        (("u", "k"), None),
+        (("uG", "kG", "uH", "kH"), None),
+        (("uk",), None),
+        (("GH",), None),
+        (("pp",), None),
+    ],
+)
+def test_a_core_event_of_one_level_says_what_is_missing(recorded, modifiers, says):
+    text = lines(
+        HEAD,
+        *(r for r in ROWS if ",lfb_" not in r),
+        *(
+            ",".join([str(int(int(f[0]) / len(modifiers))), f[1], f"{f[2]}:{m}", *f[3:]])
+            for f in halves(1)
+            if f[2].startswith("lfb_")
+            for m in modifiers
+        ),
+    )
+    r = counters.read(recorded(text))
+    assert r.rates["lfb_occupancy"] == pytest.approx(60 * CORE)
+    said = [n for n in r.notes if "alone" in n]
+    assert len(said) == (says is not None) and all(f"`lfb_occupancy` was counted {says}" in n for n in said)
+
+
 def test_cpus_that_are_told_apart_are_counted(recorded):
     cpus = [f"CPU{i},{6 * CORE * SECONDS if i < 10 else 0:.0f},,lfb_occupancy,1,100.00,," for i in range(16)]
     file = recorded(lines(HEAD, *cpus, *(r for r in ROWS if "lfb_occupancy" not in r)))

@@ -20,6 +20,13 @@ _CPU = re.compile(r"CPU-?(\d+)")
 _CORE = re.compile(r"CPU\d+|S\d+(-D\d+)?-C\d+")
 # Texts that perf writes instead of a number.
 _MISSING = ("<not counted>", "<not supported>")
+# Modifiers that limit a count: the modifier that counts the rest, and what is counted.
+_LIMITS = {
+    "u": ("k", "in user mode"),
+    "k": ("u", "in the kernel"),
+    "G": ("H", "in guests"),
+    "H": ("G", "outside guests"),
+}
 # Units into which perf converts counts of 64-byte lines.
 _BYTES = {"B": 1.0, "Bytes": 1.0, "KB": 1e3, "KiB": 2.0**10, "MB": 1e6, "MiB": 2.0**20, "GB": 1e9, "GiB": 2.0**30}
 _NS = {"": 1.0, "ns": 1.0, "us": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6, "s": 1e9, "sec": 1e9}
@@ -89,7 +96,7 @@ class _Row:
     """One count of one event, of one unit or scope, in one interval.
 
     ``name``, ``box`` and ``mode`` are the event's name, the unit that counted it, such as ``uncore_imc_0``, and the
-    privilege levels to which it is limited. ``socket`` is the socket's name, where the file tells sockets apart. Digits of
+    modifiers to which it is limited. ``socket`` is the socket's name, where the file tells sockets apart. Digits of
     the count may be ``grouped``.
     """
 
@@ -142,7 +149,7 @@ def _separator(told: list[tuple[int, str]]) -> str | None:
 
 def _name(field: str) -> tuple[str, str, str]:
     """The event in a field, without PMU, modifiers and unit; the unit of the event, such as ``uncore_imc_0``; and
-    the privilege levels among the modifiers, which are empty where they do not limit the count."""
+    the modifiers that limit the count to user or kernel mode, or to guests or the host."""
     text, unit, mode = field.strip(), "", ""
     if m := re.fullmatch(r"(\S+)\s*\[(\w+)\]", text):
         text, unit = m[1], m[2]
@@ -152,8 +159,7 @@ def _name(field: str) -> tuple[str, str, str]:
         unit = unit or (m[1] if re.search(r"_\d+$", m[1]) else "")
     if m := re.fullmatch(r"(.*[\w.]):([a-zA-Z]+)", text):
         text, mode = m[1], m[2]
-    levels = set(mode) & set("uk")
-    return text.lower(), unit, "" if levels == {"u", "k"} else "".join(levels)
+    return text.lower(), unit, "".join(m for m, (other, _) in _LIMITS.items() if m in mode and other not in mode)
 
 
 def _known(name: str) -> bool:
@@ -328,6 +334,7 @@ class _Sums:
             for part in ("box", "mode"):
                 whole = [r for r in group if not getattr(r, part)]
                 group = whole or group
+            self._limited(name, {row.mode for row in group})
             again: dict[tuple[str, str], int] = {}
             for row in group:
                 again[row.box, row.mode] = again.get((row.box, row.mode), 0) + 1
@@ -339,6 +346,16 @@ class _Sums:
                     self.notes[f"`{name}` was counted {n} times at once; {how}"] = None
                 chosen.append((row, 1 / n if core else 1.0))
         return chosen
+
+    def _limited(self, name: str, modes: set[str]) -> None:
+        """Note what is missing of an event that was counted with the limits ``modes`` alone."""
+        counted = set().union(*modes)
+        for modifier, (other, where) in _LIMITS.items():
+            if modifier in counted and other not in counted:
+                self.notes[
+                    f"`{name}` was counted {where} alone (:{modifier}), and what happened elsewhere is missing; record it "
+                    "without the modifier, as root where perf adds it by itself"
+                ] = None
 
     def recording(
         self, file: str, machine: Mapping[str, float], parts: Mapping[str, Recording] | None = None
