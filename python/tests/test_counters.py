@@ -349,11 +349,11 @@ def test_a_template_records_the_events_of_its_processor(processor):
 
 
 def test_a_platform_gives_clocks_channels_cores_and_credits(recorded, cli):
-    # Ice Lake of CC-NIC's paper: 3.1 GHz, 32 cores of 12 buffers, 8 channels of DDR4-3200.
-    m = machine((), "icx")
+    # Ice Lake of CC-NIC's paper: 3.1 GHz, 2 sockets of 16 cores of 12 buffers, 8 channels of DDR4-3200.
+    m = machine((), api.platform("icx"))
     assert (m["core_ghz"], m["cores"], m["lfb_credits"], m["channels"], m["dclk_ghz"], m["t_trans_ns"]) == (
         3.1,
-        32,
+        16,
         12,
         8,
         1.6,
@@ -365,6 +365,81 @@ def test_a_platform_gives_clocks_channels_cores_and_credits(recorded, cli):
     assert (lfb["credits"], lfb["held"]) == (72, pytest.approx(60 * 3.3 / 3.1))
     assert cli("explain", "--counters", recorded(TEXT), "--platform", "icy").returncode == 2
     assert cli("explain", "quadrant1", "--platform", "icx").returncode == 2
+
+
+@pytest.mark.parametrize("platform", ["icelake", "icx", "spr", "cascadelake"])
+@pytest.mark.parametrize("sockets", [1, 2])
+def test_credits_and_cores_of_a_platform_are_those_of_the_sockets_recorded(platform, sockets):
+    p = api.platform(platform)
+    m = machine((), p, None, sockets)
+    # keys.md: iio.count is the number of I/O controllers, each with buffers of its own; nodes.cores is per node.
+    iio, cores = p["iio"], (p.get("nodes") or {}).get("cores") or p["core"]["count"]
+    assert m["cores"] == sockets * cores and m["channels"] == sockets * p["memory"]["channels"]
+    assert m["iio_write_credits"] == sockets * iio["count"] * iio["write_buffer"]
+    assert m["iio_read_credits"] == sockets * iio["count"] * iio["read_buffer"]
+
+
+def test_a_platform_of_two_sockets_says_that_one_is_meant(recorded):
+    ex = explain.of_counters(recorded(TEXT), (), None, "icx")
+    (lfb,) = (d for d in ex.domains if d.traffic == "c2m")
+    assert lfb.credits == 16 * 12
+    assert ex.notes[0] == (
+        "the counts are taken to be of one of the platform's 2 sockets; where they are of several, record with --per-socket"
+    )
+    assert not any("are taken to be of" in n for n in explain.of_counters(recorded(TEXT), (), None, "icelake").notes)
+
+
+@pytest.mark.parametrize("form", ["perf -A", "pcm-raw"])
+def test_busy_cpus_are_at_most_the_cores_of_the_platform(recorded, form):
+    # 12 threads of cascadelake's 8 cores hold 60 entries; a core's two threads share its 12 line fill buffers.
+    per = 60 * CORE / 12
+    if form == "perf -A":
+        rows = [HEAD, *(r for r in ROWS if ",lfb_" not in r)]
+        rows += [f"CPU{i},{per * SECONDS if i < 12 else 0:.0f},,lfb_occupancy,1,100.00,," for i in range(16)]
+    else:
+        rows = [",,,,," + ",".join(f"SKT0CORE{i}" for i in range(16))]
+        counts = {"lfb_occupancy": per, "l1_miss": 16 * LINES / 12}
+        rows += [
+            PCM_ROW.format(s=s, name=name, counts=",".join(f"{n if i < 12 else 0:.0f}" for i in range(16)))
+            for s in range(2)
+            for name, n in counts.items()
+        ]
+    file = recorded(lines(*rows))
+
+    def lfb(*changes):
+        ex = explain.of_counters(file, changes, None, "cascadelake")
+        return next(d.credits for d in ex.domains if d.traffic == "c2m"), [n for n in ex.notes if "CPUs" in n]
+
+    credits, said = lfb()
+    assert credits == 8 * 12
+    assert said == [
+        "12 CPUs were busy, and the platform has 8 cores, whose line fill buffers hardware threads share; where fewer cores "
+        "were busy, give --set cores=N"
+    ]
+    assert lfb("cores=6") == (6 * 12, [])
+    ex = explain.of_counters(file)
+    assert next(d.credits for d in ex.domains if d.traffic == "c2m") == 12 * 12
+    assert (
+        "each of the 12 busy CPUs counts as a core; where two are threads of one core, give --set cores=N" in ex.notes
+    )
+
+
+def test_nodes_are_no_more_sockets_than_the_platform_has(recorded):
+    # icx has two sockets; with two nodes in each (SNC), quadrant 3 is spread over four.
+    rows = [f"N{n},12,{','.join(f)}" for n in range(4) for f in halves(4)]
+    ex = explain.of_counters(recorded(lines(HEAD, *rows)), (), None, "icx")
+    assert [d.credits for d in ex.domains if d.traffic == "p2m"] == [
+        machine((), api.platform("icx"), None, 2)["iio_write_credits"]
+    ]
+    assert any("counts of 4 nodes of 2 sockets are added" in n for n in ex.notes)
+    # Nothing tells how many nodes a socket of the paper's server has.
+    ex = explain.of_counters(recorded(lines(HEAD, *rows)))
+    assert [d.credits for d in ex.domains if d.traffic == "p2m"] == [4 * 92]
+    said = "each node counts as a socket; where a socket has several (SNC, NPS), record with --per-socket"
+    assert said in ex.notes
+    uneven = [f"N{n},12,{','.join(f)}" for n in range(2) for f in halves(1 + 9 * n)]
+    ex = explain.of_counters(recorded(lines(HEAD, *uneven)))
+    assert "the sockets differ" in ex.notes[0] and said in ex.notes
 
 
 PCM_ROW = "2026-11-21,12:00:0{s}.000,{name},1000,2100000000,{counts}"
@@ -474,7 +549,7 @@ def test_counts_of_two_sockets_have_the_credits_of_two(recorded):
     ] == pytest.approx(14)
     assert any("2 sockets are added" in n for n in ex.notes)
     # The platform's 32 cores are those of both sockets, and its 8 channels those of one.
-    m = machine((), "icx", None, sockets=2)
+    m = machine((), api.platform("icx"), None, sockets=2)
     assert (m["cores"], m["channels"]) == (32, 16)
 
 

@@ -28,11 +28,15 @@ def of_counters(
     """Explain recorded counters of a machine: the paper's machine, or
     ``platform``, with ``changes`` ("channels=6"). A file of ``--write-counters`` contains the description of its
     machine."""
+    from ..api import platform as described
     from . import counters, machine, real
 
     recorded = counters.read(file, seconds)
-    described = machine.machine(changes, platform, recorded.machine, recorded.sockets, recorded.busy_cores)
-    return real.explain(recorded, described, changes)
+    known = None if platform is None else described(platform)
+    recorded, sockets = real.on_platform(recorded, known, changes)
+    return real.explain(
+        recorded, machine.machine(changes, known, recorded.machine, sockets, recorded.busy_cores), changes
+    )
 
 
 def of_result(result: Result) -> Explanation:

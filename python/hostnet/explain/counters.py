@@ -53,8 +53,8 @@ class Recording:
     """Events per second, summed over all units, by the names of `events.EVENTS`.
 
     ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and
-    ``machine`` what the file says about its machine. ``busy_cores`` counts CPUs that held line fill buffers, where the file
-    tells CPUs apart. Where the file tells sockets apart, ``sockets`` counts them, and ``parts`` has the recording of each by
+    ``machine`` what the file says about its machine. ``busy_cores`` counts the cores that held line fill buffers, where the
+    file tells them apart, and counts hardware threads where it has ``threads``. Where the file tells sockets apart, ``sockets`` counts them, and ``parts`` has the recording of each by
     its name. ``processor`` is the key of `events.PROCESSORS` whose names the file uses, or empty.
     """
 
@@ -64,12 +64,18 @@ class Recording:
     notes: tuple[str, ...] = ()
     machine: Mapping[str, float] = field(default_factory=dict)
     busy_cores: int | None = None
+    threads: bool = False
     sockets: int = 1
     parts: Mapping[str, Recording] = field(default_factory=dict)
     processor: str = ""
 
     def __contains__(self, name: str) -> bool:
         return name in self.rates
+
+    @property
+    def nodes(self) -> bool:
+        """Whether ``parts`` are NUMA nodes, of which a socket may have several."""
+        return any(name.startswith("N") for name in self.parts)
 
     def rate(self, *names: str) -> float:
         """The sum of the rates. Raises HostnetError when one of them was not recorded."""
@@ -374,9 +380,18 @@ class _Sums:
             *(f"{why}; other times count" for name, why in self.lost.items() if name in rates),
             *self.notes,
         ]
-        sockets = max(len(parts or ()), 1)
-        busy, processor = _busy(self.cores), _processor({*rates, *lost})
-        return Recording(file, found_rates, found_lost, tuple(notes), machine, busy, sockets, parts or {}, processor)
+        return Recording(
+            file,
+            found_rates,
+            found_lost,
+            tuple(notes),
+            machine,
+            _busy(self.cores),
+            any(_CPU.match(scope) for scope in self.cores),
+            max(len(parts or ()), 1),
+            parts or {},
+            _processor({*rates, *lost}),
+        )
 
 
 def _busy(cores: Mapping[str, float]) -> int | None:
@@ -695,8 +710,10 @@ _SOCKET_OF_PCM = re.compile(r"(?:SKT|Socket ?)_?(\d+)")
 
 
 def _columns_of(head: list[list[str]]) -> list[str]:
-    """What each column is of, such as ``System`` or ``SKT0``: the line above the names of columns, in which older versions
-    name the first column of each alone."""
+    """The part of the machine that each column is of, such as ``System`` or ``SKT0``, from the line above the columns' names.
+
+    Older versions of PCM name the first column of each part alone.
+    """
     above = next((fields for fields in reversed(head) if len(fields) > 2), [])
     found: list[str] = []
     for name in above:
@@ -737,7 +754,8 @@ def _pcm_recording(
             if "CORE" in unit:
                 cores[unit] = cores.get(unit, 0.0) + v
     known, lost = _canonical(rates, {})
-    return Recording(file, known, lost, tuple(notes), {}, _busy(cores), sockets, parts or {})
+    # PCM's cores are those of the operating system.
+    return Recording(file, known, lost, tuple(notes), {}, _busy(cores), True, sockets, parts or {})
 
 
 def _pcm_labelled(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str], list[str]]]:

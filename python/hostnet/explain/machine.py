@@ -36,7 +36,7 @@ _OF_SOCKETS = ("channels", "cores", "iio_write_credits", "iio_read_credits")
 
 def machine(
     changes: Iterable[str] = (),
-    platform: str | None = None,
+    platform: Mapping[str, Any] | None = None,
     recorded: Mapping[str, float] | None = None,
     sockets: int = 1,
     busy_cores: int | None = None,
@@ -45,18 +45,13 @@ def machine(
     ``platform``, or of the machine that a recording describes, with ``changes`` such as ``channels=6``. The counts are
     of ``sockets`` sockets, and of ``busy_cores`` cores where the recording tells.
 
-    A key whose value is unknown is absent. Raises HostnetError for a key, a value or a platform that is invalid.
+    A key whose value is unknown is absent. Raises HostnetError for a key or a value that is invalid.
     """
     values: dict[str, float] = {name: value for name, value, _, _ in _OWN}
     values.update({k: v for k, v in hardware().items() if v is not None})
     known = [*values, *_KNOWN]
     if platform is not None:
-        from ..api import platform as described
-
-        found = described(platform)
-        values = {k: v for k, v in values.items() if k not in _PAPERS + _OF_DDR} | clocks(found)
-        if sockets > 1:  # cores are given for all nodes, everything else for one
-            values["cores"] = float((found.get("nodes") or {}).get("cores") or found["core"]["count"])
+        values = {k: v for k, v in values.items() if k not in _PAPERS + _OF_DDR} | clocks(platform)
     elif recorded:
         values = {k: v for k, v in values.items() if k not in _PAPERS}
         values |= {k: v for k, v in recorded.items() if k in known}
@@ -103,19 +98,19 @@ def of_socket(
 
 
 def clocks(platform: Mapping[str, Any]) -> dict[str, float]:
-    """Clocks, channels, cores and credits of a platform, under the names that explanations use."""
+    """Clocks, channels, cores and credits of one node of a platform, under the names that explanations use."""
     core, memory = platform["core"], platform["memory"]
     found = {
         "core_ghz": _ghz(core["clock"]),
         "cha_ghz": _ghz(platform["caches"].get("uncore_clock") or core["clock"]),
         "channels": float(memory["channels"]),
-        "cores": float(core["count"]),
+        "cores": float((platform.get("nodes") or {}).get("cores") or core["count"]),
         "lfb_credits": float(core["lfb"]),
     }
     iio = platform.get("iio") or {}
     for key, name in (("iio_write_credits", "write_buffer"), ("iio_read_credits", "read_buffer")):
         if iio.get(name):
-            found[key] = float(iio[name])
+            found[key] = float(iio[name] * iio.get("count", 1))  # each controller has buffers of its own
     if m := re.fullmatch(r"DDR\d-(\d+)", str(memory["standard"])):
         transfers = float(m[1]) * 1e-3  # 8 bytes each, two in a clock
         found |= {"dclk_ghz": transfers / 2, "t_trans_ns": 8 / transfers}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from ..errors import HostnetError
 from .counters import Recording
 from .events import BY_NAME
 from .explanation import BACKGROUND_GBS, Domain, Estimate, Explanation, estimate
-from .machine import formula_part, of_socket
+from .machine import clocks, formula_part, of_socket
 
 LINE = 64e-9  # one line per second in GB/s
 
@@ -25,6 +27,46 @@ _RANK = ("idle", "not judged", "cores busy", "devices alone", "cores alone", "ca
 BEYOND = 1.1
 
 
+def on_platform(r: Recording, platform: Mapping[str, Any] | None, changes: Sequence[str]) -> tuple[Recording, int]:
+    """The recording ``r`` as one of ``platform``, where one is given, and its number of sockets. No more cores are busy than
+    the platform has; notes say what the file leaves open."""
+    given, notes = _cores_given(changes), []
+    told = (platform or {}).get("nodes") or {}
+    sockets = min(r.sockets, told["count"]) if r.nodes and "count" in told else r.sockets
+    if sockets < r.sockets:
+        notes.append(f"counts of {r.sockets} nodes of {sockets} sockets are added")
+    elif r.nodes:
+        notes.append("each node counts as a socket; where a socket has several (SNC, NPS), record with --per-socket")
+    if r.sockets == 1 and told.get("count", 1) > 1:
+        notes.append(
+            f"the counts are taken to be of one of the platform's {told['count']} sockets; where they are of several, record with "
+            "--per-socket"
+        )
+    most = None if platform is None else int(clocks(platform)["cores"])
+    if r.busy_cores is not None and r.busy_cores > 1 and r.threads and not given:
+        if most is not None and r.busy_cores > most * sockets:
+            notes.append(
+                f"{r.busy_cores} CPUs were busy, and the platform has {most * sockets} cores, whose line fill buffers hardware "
+                "threads share; where fewer cores were busy, give --set cores=N"
+            )
+        else:
+            notes.append(
+                f"each of the {r.busy_cores} busy CPUs counts as a core; where two are threads of one core, give --set cores=N"
+            )
+    parts = {name: _limited(part, notes, most) for name, part in r.parts.items()}
+    return replace(_limited(r, notes, most and most * sockets), parts=parts), sockets
+
+
+def _limited(r: Recording, notes: list[str], cores: int | None) -> Recording:
+    """The recording with more notes, and with no more busy cores than ``cores``."""
+    busy = r.busy_cores if cores is None or r.busy_cores is None else min(r.busy_cores, cores)
+    return replace(r, notes=(*notes, *r.notes), busy_cores=busy)
+
+
+def _cores_given(changes: Sequence[str]) -> bool:
+    return any(text.startswith("cores=") for text in changes)
+
+
 def explain(r: Recording, m: dict[str, float], changes: Sequence[str] = ()) -> Explanation:
     """Explain the recording ``r`` of the machine ``m``, which has ``changes`` such as "cores=6". Raises HostnetError when
     the recording allows no conclusion.
@@ -33,7 +75,7 @@ def explain(r: Recording, m: dict[str, float], changes: Sequence[str] = ()) -> E
     worst off, and notes name the other ones.
     """
     whole = _explain(r, m)
-    given = any(text.startswith("cores=") for text in changes)
+    given = _cores_given(changes)
     held = {name: part.rates.get("lfb_occupancy", 0.0) for name, part in r.parts.items()}
     of = {}
     for name, part in r.parts.items():
@@ -72,7 +114,7 @@ def _told(ex: Explanation) -> str:
 def _explain(r: Recording, m: dict[str, float]) -> Explanation:
     counters = _read_formula(r, m)
     ex = Explanation(r.file, [], [], _facts(r, m), notes=list(r.notes))
-    if r.sockets > 1:
+    if r.sockets > 1 and not r.nodes:
         ex.notes.append(
             f"counts of {r.sockets} sockets are added, and so are their channels, cores and credits of the IIO"
         )
