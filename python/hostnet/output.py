@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +183,7 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 def files_of(folder: Path, pattern: str) -> list[Path]:
     """The files of a directory that match ``pattern``, in order; in a directory that a command wrote, only the files of
-    that command."""
+    that command. Raises HostnetError where one of these is missing."""
     owned = manifest(folder)
     found = sorted(folder.glob(pattern))
     if owned is None:
@@ -190,6 +191,12 @@ def files_of(folder: Path, pattern: str) -> list[Path]:
     if not owned.get("complete"):
         raise HostnetError(
             f"{folder}: the command `hostnet {owned.get('command')}` was stopped while it wrote; run it again."
+        )
+    there = {f.name for f in found}
+    lost = next((name for name in owned["files"] if fnmatchcase(name, pattern) and name not in there), None)
+    if lost is not None:
+        raise HostnetError(
+            f"{folder / lost}: is missing, and the command `hostnet {owned.get('command')}` wrote it; run it again."
         )
     return [f for f in found if f.name in owned["files"]]
 

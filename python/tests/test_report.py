@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from hostnet import HostnetError
+from hostnet.output import directory
 from hostnet.report import labels, write_report
 from hostnet.report.charts import spread
 
@@ -317,6 +318,28 @@ def test_a_directory_without_results_is_one_sentence(tmp_path):
     with pytest.raises(HostnetError, match="no results here; give the directory"):
         write_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "damage, says",
+    [
+        (lambda f: f.write_text(f.read_text()[:1000]), "is damaged, as it is not JSON"),
+        (lambda f: f.write_text(""), "is damaged, as it is not JSON"),
+        (lambda f: f.unlink(), "is missing, and the command `hostnet sweep` wrote it; run it again"),
+    ],
+)
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_result_that_is_lost_is_named_and_nothing_is_left_out(tmp_path, damage, says, many):
+    out = tmp_path / "o"
+    with directory(out, "sweep") as folder:
+        for i in range(many):
+            (folder / f"sweep-{i:04}.json").write_text(json.dumps(fakeresults.result("dma")))
+    write_report([out], tmp_path / "r.html")
+    lost = out / f"sweep-{many - 1:04}.json"
+    damage(lost)
+    with pytest.raises(HostnetError, match=re.escape(f"{lost}: {says}")):
+        write_report([out], tmp_path / "s.html")
+    assert not (tmp_path / "s.html").exists()
 
 
 def test_an_unwritable_report_is_one_sentence(tmp_path):

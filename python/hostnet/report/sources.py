@@ -23,7 +23,7 @@ def is_study(folder: Path) -> bool:
 
 def load(source: Path) -> list[dict[str, Any]]:
     """The results of a saved result's file, or those that a directory's command wrote; for a directory without a command,
-    all results in it."""
+    all results in it. Raises HostnetError where there is none, and where one is missing or damaged."""
     if source.is_file():
         return [dict(read_result(source))]
     if not source.is_dir():
@@ -32,8 +32,10 @@ def load(source: Path) -> list[dict[str, Any]]:
     for file in files_of(source, "*.json"):
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            continue
+        except OSError as e:
+            raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
+        except (ValueError, RecursionError):
+            raise HostnetError(f"{file}: is damaged, as it is not JSON; run its command again, or remove it.") from None
         if isinstance(data, dict) and {"metrics", "spec", "version"} <= data.keys():
             why = fault(data)
             if why is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..declared import info
 from ..errors import HostnetError
+from ..output import files_of
 from ..paths import nearest
 from .html import Cell, Head, Markup, details, joined, left_out, section, specifications, table, value_cell
 from .sources import objects
@@ -37,11 +38,14 @@ def study(folder: Path) -> tuple[Markup, str, list[Any]]:
 
     (about,) = objects(folder / "study.json", _ABOUT, whole=True)
     name = about["table"]
-    try:
-        tables = {f.stem: pl.read_parquet(f) for f in sorted(folder.glob(f"{name}*.parquet"))}
-        frame = tables.pop(name)
-    except (KeyError, OSError, pl.exceptions.PolarsError):
-        raise HostnetError(f"{folder}: {name}.parquet is missing or cannot be read.") from None
+    tables = {}
+    for file in files_of(folder, f"{name}*.parquet"):
+        try:
+            tables[file.stem] = pl.read_parquet(file)
+        except (OSError, pl.exceptions.PolarsError):
+            raise HostnetError(f"{file}: is damaged; run the study again.") from None
+    if (frame := tables.pop(name, None)) is None:
+        raise HostnetError(f"{folder / name}.parquet: is missing; run the study again.")
     specs = objects(folder / "specs.json", ("point", "spec"))
     units = about["units"]
     for m in about["metrics"]:
