@@ -25,7 +25,7 @@ def read(path: Path) -> pl.DataFrame:
     import polars as pl
 
     try:
-        frame = pl.read_csv(path, infer_schema_length=None, schema_overrides={"value": pl.Float64})
+        frame = pl.read_csv(path.read_bytes(), infer_schema_length=None, schema_overrides={"value": pl.Float64})
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror or e}).") from None
     except pl.exceptions.PolarsError as e:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from . import complete
-from .errors import HostnetError
+from .errors import HostnetError, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -958,6 +958,8 @@ def main() -> None:
         code = _fail(" ".join(e.format_message().split()), 2)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except UnicodeEncodeError as e:
+        code = _fail(_of_no_text(e), 2)
     except RecursionError:
         code = _fail("a file or value is nested too deeply to be read.", 2)
     except (BrokenPipeError, SystemExit):  # the reader, such as `head`, has ended; rich and typer exit so too
@@ -975,6 +977,13 @@ def main() -> None:
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code or 0)
+
+
+def _of_no_text(e: UnicodeEncodeError) -> str:
+    """Sentence about the argument that holds what could not be encoded: bytes that are no text, which Python passes on."""
+    wrong = e.object[e.start : e.end]
+    words = [word for word in sys.argv[1:] if wrong in word]
+    return f"{printable(words[0] if words else wrong)}: is not text in UTF-8, as names, keys and values are."
 
 
 def _of_the_system(e: OSError) -> str:

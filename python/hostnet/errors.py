@@ -6,6 +6,7 @@ finished sentence.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -48,3 +49,11 @@ def raise_for(answer: Mapping[str, str]) -> NoReturn:
     if answer["kind"] in ("spec", "user"):
         raise (SpecError if answer["kind"] == "spec" else HostnetError)(answer["error"])
     raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {answer['error']}.")
+
+
+def printable(text: str) -> str:
+    """The text with bytes that are no UTF-8 as escapes, such as ``\\xff``; Python hands them on as lone surrogates."""
+    try:
+        return os.fsencode(text).decode(errors="backslashreplace")
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace").decode()

@@ -21,7 +21,7 @@ import tomli_w
 
 from . import _core, renamed
 from ._toml import tomllib
-from .errors import HostnetError, NoSuchKey, SpecError
+from .errors import HostnetError, NoSuchKey, SpecError, printable
 from .paths import platform_dirs, scenario_file
 
 ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
@@ -509,7 +509,15 @@ class Scenario(Fields):
         )
         if beyond is not None:
             raise SpecError(f"{self._file}: {beyond[0]} = {beyond[1]} is {_BEYOND}.")
-        return _core.resolve(text, self._file, platform_dirs(self._origin))
+        try:
+            return _core.resolve(text, self._file, platform_dirs(self._origin))
+        except UnicodeEncodeError:
+            raise SpecError(f"{printable(self._file)}: {self._no_text()} is not text in UTF-8.") from None
+
+    def _no_text(self) -> str:
+        """The part of the scenario that cannot be encoded, in words: a value with its key, or the name of the file."""
+        values = (f'{key} = "{value}"' if isinstance(value, str) else key for key, value in _leaves(self._data, ""))
+        return next((printable(named) for named in values if printable(named) != named), "its name")
 
 
 _BEYOND = "beyond what a whole number of TOML holds (64 bits)"

@@ -28,6 +28,40 @@ def test_run_prints_metrics_and_json(cli, tiny_file):
     assert result["seed"] == 3 and result["metrics"]["throughput_mrps"] > 0
 
 
+NO_TEXT = os.fsdecode(b"n\xff")
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["run", f"{NO_TEXT}.toml"], r"n\xff.toml: "),
+        (["run", f"../{NO_TEXT}.toml"], r"../n\xff.toml: its name is not text in UTF-8."),  # it exists
+        (
+            ["run", "../tiny.toml", "--set", f"traffic.rate={NO_TEXT}"],
+            r'../tiny.toml: traffic.rate = "n\xff" is not text',
+        ),
+        (["run", "../tiny.toml", "--set", f"{NO_TEXT}=3"], r"n\xff=3: is not text"),
+        (["run", "../tiny.toml", "--metrics", NO_TEXT], r"n\xff: is not text"),
+        (["sweep", "../tiny.toml", "--vary", f"traffic.rate=1 Mrps,{NO_TEXT}"], r'traffic.rate = "n\xff" is not text'),
+        (["platforms", NO_TEXT], r"n\xff: is not text"),
+        (["metrics", NO_TEXT], r"n\xff: is not text"),
+        (["schema", NO_TEXT], r"n\xff: is not text"),
+        (["study", NO_TEXT], r"n\xff: is not text"),
+        (["explain", NO_TEXT], r"n\xff: is not text"),
+        (["bench", NO_TEXT], "cannot be read (No such file or directory)"),
+    ],
+)
+def test_bytes_that_are_no_text_are_one_sentence(cli, tiny_file, args, says):
+    (tiny_file.parent / f"{NO_TEXT}.toml").write_text(tiny_file.read_text())
+    assert says in one_sentence(cli(*args))
+
+
+def test_files_whose_names_are_no_text_are_written_and_read(cli, tiny_file):
+    cli("run", tiny_file, "--out", NO_TEXT, check=0)
+    cli("report", NO_TEXT, check=0)
+    assert (cli.cwd / NO_TEXT / "report.html").exists()
+
+
 def test_a_sweep_says_which_key_changes_nothing(cli, tiny_file):
     """The objective of a search has no effect on a fixed load, as the schema says."""
     done = cli(

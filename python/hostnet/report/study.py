@@ -41,7 +41,7 @@ def study(folder: Path) -> tuple[Markup, str, list[Any]]:
     tables = {}
     for file in files_of(folder, f"{name}*.parquet"):
         try:
-            tables[file.stem] = pl.read_parquet(file)
+            tables[file.stem] = pl.read_parquet(file.read_bytes())
         except (OSError, pl.exceptions.PolarsError):
             raise HostnetError(f"{file}: is damaged; run the study again.") from None
     if (frame := tables.pop(name, None)) is None:
