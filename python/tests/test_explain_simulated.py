@@ -384,3 +384,11 @@ def test_misses_of_an_l2_that_are_all_in_use_are_named():
     result, twice = api.run(few), api.run(few.with_({"platform.core.quirks.l2_mshrs": 4}))
     assert twice.metrics["c2m_gbs"] == pytest.approx(2 * result.metrics["c2m_gbs"], rel=0.15)
     assert "core.quirks.l2_mshrs" in explain.of_result(result).paragraph()
+
+
+def test_a_run_without_a_load_has_nothing_to_explain(cli):
+    done = cli("explain", "directed-rx", "-q")
+    assert done.returncode == 2
+    assert done.stderr == (
+        'hostnet: directed-rx: run.load = "none" puts no load on the host, so there is nothing to explain; choose another.\n'
+    )

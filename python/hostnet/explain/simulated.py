@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import drops, intervals, tenants
+from .._core import version
 from ..errors import HostnetError
 from ..intervals import Interval
 from ..model import classes_of, counters_of, hardware_of
@@ -67,14 +68,22 @@ _FACTS = {
 _UNEQUAL = 0.1
 
 
+def _no_domains(result: Result) -> str:
+    """Sentence about a result without the host network's metrics."""
+    name = result.spec.get("name", "this result")
+    if (result.spec.get("run") or {}).get("load") == "none":
+        return f'{name}: run.load = "none" puts no load on the host, so there is nothing to explain; choose another.'
+    if result.version == version():
+        return f"{name}: nothing in this run used a core's line fill buffers or a device's credits, so there is nothing to explain."
+    return f"{name}: this result carries no domain metrics; run its scenario again with this version of hostnet."
+
+
 def explain(result: Result) -> Explanation:
     """Explain a run. Raises HostnetError when the run has none of the host network's metrics."""
     m = result.metrics
     # Cores that hit their own caches alone take no line fill buffer, and their runs have the home agent's credits.
     if all(m.get(name) is None for name in ("lfb_occ", "iio_write_occ", "iio_read_occ", "cha_wait_credits")):
-        raise HostnetError(
-            "this result carries no domain metrics; run its scenario again with this version of hostnet."
-        )
+        raise HostnetError(_no_domains(result))
     facts = {name: value for name, metric in _FACTS.items() if (value := m.get(metric)) is not None}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row on purpose, unloaded as well
