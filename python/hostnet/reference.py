@@ -28,8 +28,8 @@ _TENANTS = """
 ## Tenants
 
 Each column of the table `tenants` has a value for each tenant. A column with a unit is also called `tenant.NAME.COLUMN`, in
-`--metrics`, in frames and studies, in SQL (in double quotes) and as `result["tenant.NAME.COLUMN"]`. The second of two tenants
-with one name is `NAME#2`. Metrics such as `t0_mops` are aliases of columns of the first two tenants.
+`--metrics`, in frames and studies, in SQL (in double quotes) and as `result["tenant.NAME.COLUMN"]`. Metrics such as `t0_mops` are
+aliases of columns of the first two tenants.
 """
 
 

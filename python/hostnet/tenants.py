@@ -37,7 +37,10 @@ def rows(table: Table) -> list[dict[str, Any]]:
 
 
 def named(given: Iterable[str]) -> list[str]:
-    """Names by which tenants are asked for: the second of two tenants with one name is ``NAME#2``."""
+    """Names by which tenants are asked for.
+
+    Results of engines that accepted several tenants of one name have ``NAME#2`` for the second of them.
+    """
     seen: Counter[str] = Counter()
     found = []
     for name in given:
