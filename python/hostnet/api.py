@@ -427,8 +427,17 @@ def _source(given: Mapping[str, str], path: str, value: Any) -> str:
     if of_the_standard and not value:
         return "standard: as memory.standard has it"
     if value is None:
-        return "default: none, so it is not simulated"
+        return f"default: none{_absence(_meaning(path))}"
     return f"default: {_meaning(path)}"
+
+
+def _absence(meaning: str) -> str:
+    """The meaning of a key's absence, to follow "none": the sentences of its description that say it."""
+    if "required for" in meaning:
+        return ", so it is not simulated"
+    said = [s for s in re.split(r"(?<=\.) (?=[A-Z])", meaning) if re.search(r"\b(absent|defaults?|without)\b", s, re.I)]
+    told = " ".join(said).rstrip(".") or meaning
+    return f"; {told[:1].lower()}{told[1:]}"
 
 
 def _meaning(path: str) -> str:

@@ -179,3 +179,17 @@ def test_every_platform_with_pcie_ports_runs_a_poll_mode_driver():
     with_ports = [name for name in platforms() if platform(name).get("pcie")]
     assert {"spr", "sapphirerapids", "cascadelake", "icelake", "xeonmax"} <= set(with_ports)
     assert [name for name in with_ports if not platform(name).get("poll_mode")] == []
+
+
+def test_a_default_of_none_says_what_holds_without_a_value():
+    sources = hn.platform("icx")["provenance"] | hn.platform("sapphirerapids")["provenance"]
+    assert sources["poll_mode.quirks.mempool"].startswith(
+        "default: none; when absent or 0, as many buffers as both rings"
+    )
+    assert "sends the packets of an `rx_burst` as soon as" in sources["poll_mode.quirks.transmit_burst"]
+    assert (
+        sources["queue_pair.quirks.empty_poll_instructions"]
+        == "default: none; when absent, the value of `poll_instructions`"
+    )
+    assert sources["tcp"] == "default: none, so it is not simulated"
+    assert "not simulated" not in sources["pcie.quirks.lane_rate"]
