@@ -1112,7 +1112,8 @@ class PageReuseAppSpec(Section):
 class PcapSpec(Section):
     """A capture to replay."""
     file: str
-    """Path of a pcap or pcapng file, relative to the scenario's file."""
+    """Path of a pcap or pcapng file, relative to the scenario's file. Where it is not there, it is looked for in
+    the current directory and in the folders of platforms."""
     lenient: bool
     """Whether the packets before the damage of a truncated or corrupt file are replayed. When false (the default),
     such a file is refused. Without damage, both replay the whole file."""

@@ -11,14 +11,15 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._toml import tomllib
-from .cache import Cache, files_of, key_of
+from .cache import Cache, files_of, key_of, result_of
 from .control import Counted, digest
-from .errors import HostnetError
+from .errors import HostnetError, SpecError
 from .output import check_file, check_no_input
 from .paths import PLATFORMS, SCENARIOS, nearest, platform_dirs
 from .progress import Progress
@@ -86,25 +87,28 @@ def run(
             raise HostnetError(
                 "seeds repeat a run, which pcap and control are for one of; give one of the two, or run each seed by itself."
             )
-        return combined(
-            run_many(replicas(scenario.resolve(), seeds), cache=cache, progress=Progress(quiet), label="seeds")
-        )
+        with named_by_file(scenario):
+            return combined(
+                run_many(replicas(scenario.resolve(), seeds), cache=cache, progress=Progress(quiet), label="seeds")
+            )
     if control is not None:
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
-        return _controlled([scenario.resolve()], control, interval, cache, Progress(quiet))[0]
+        with named_by_file(scenario):
+            return _controlled([scenario.resolve()], control, interval, cache, Progress(quiet))[0]
     if pcap is not None:
         check_no_input(Path(pcap), _inputs(scenario))
         check_file(Path(pcap))
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
-    return run_many(
-        [scenario.resolve()],
-        jobs=1,
-        cache=cache,
-        progress=Progress(quiet),
-        label=scenario.to_dict().get("name", "run"),
-        pcap=None if pcap is None else Path(pcap),
-    )[0]
+    with named_by_file(scenario):
+        return run_many(
+            [scenario.resolve()],
+            jobs=1,
+            cache=cache,
+            progress=Progress(quiet),
+            label=scenario.to_dict().get("name", "run"),
+            pcap=None if pcap is None else Path(pcap),
+        )[0]
 
 
 def repeat(
@@ -193,9 +197,21 @@ def _controlled(
                     )
                 if told is not None:
                     cache.put(key, json.dumps(found))
-            results.append(Result({**found, "spec": json.loads(spec)}, key=key if told else "", cached=cached))
+            results.append(Result(result_of(found, spec), key=key if told else "", cached=cached))
             report("points", (i + 1) / len(specs))
     return results
+
+
+@contextmanager
+def named_by_file(scenario: Scenario) -> Iterator[None]:
+    """Names the file of a scenario in sentences about its run, which the engine begins with the scenario's ``name``."""
+    try:
+        yield
+    except SpecError as e:
+        name = f"{scenario.to_dict().get('name')}: "
+        if scenario._origin is None or not str(e).startswith(name):
+            raise
+        raise SpecError(f"{scenario._file}: {str(e).removeprefix(name)}") from None
 
 
 def leniently(scenario: Scenario) -> Scenario:
@@ -242,8 +258,10 @@ def sweep_results(
     seeds: int | None = None,
 ) -> tuple[list[dict[str, Any]], list[Result]]:
     """The points of a sweep and their results, in the same order. With ``seeds``, each result combines that many runs."""
+    scenario = Scenario.of(scenario)
     points, specs = sweep_specs(scenario, vary, quiet=quiet)
-    return points, run_points(specs, jobs, cache, Progress(quiet), seeds)
+    with named_by_file(scenario):
+        return points, run_points(specs, jobs, cache, Progress(quiet), seeds)
 
 
 def run_points(

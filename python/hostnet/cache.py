@@ -59,16 +59,34 @@ def files_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def _identity(resolved: str) -> tuple[str, ...]:
-    """The resolved spec without the paths of its captures and recordings, and the digests of these files."""
-    spec = json.loads(resolved)
-    digests = []
+def digests_of(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Digests (SHA-256) of the captures and recordings of a resolved spec, by the keys of their tables. Raises HostnetError
+    for a file that cannot be read."""
+    digests = {}
     for key, table in files_of(spec).items():
         try:
             stat = os.stat(table["file"])
-            digests.append(_file_digest(table["file"], (stat.st_size, stat.st_mtime_ns)))
+            digests[key] = _file_digest(table["file"], (stat.st_size, stat.st_mtime_ns))
         except OSError as e:
             raise HostnetError(f"{key}.file = {table['file']}: cannot be read ({e.strerror}).") from None
+    return digests
+
+
+def result_of(found: ResultData, resolved: str) -> ResultData:
+    """The result ``found`` as that of the resolved spec for which it was looked up: an entry of another checkout names its
+    own copy of a capture. Digests of the replayed files are part of it."""
+    spec = json.loads(resolved)
+    data: ResultData = {**found, "spec": spec}
+    if digests := digests_of(spec):
+        data["files"] = digests
+    return data
+
+
+def _identity(resolved: str) -> tuple[str, ...]:
+    """The resolved spec without the paths of its captures and recordings, and the digests of these files."""
+    spec = json.loads(resolved)
+    digests = list(digests_of(spec).values())
+    for table in files_of(spec).values():
         table["file"] = Path(table["file"]).name  # the location of a checkout is not part of the simulation
     return (json.dumps(spec, sort_keys=True) if digests else resolved, *(digests or [""]))
 

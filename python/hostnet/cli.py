@@ -309,7 +309,8 @@ def sweep(
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
     tenants.check(wanted or (), specs)
     with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
-        results = api.run_points(specs, workers, None, Progress(quiet), seeds)
+        with api.named_by_file(sc):
+            results = api.run_points(specs, workers, None, Progress(quiet), seeds)
         columns = quantities.swept(points, results)
         frame, own = tenants.beside(tidy(results, columns), results, wanted or ()), tenants.described(results)
         if folder is not None:

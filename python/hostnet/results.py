@@ -38,7 +38,7 @@ class Table(TypedDict):
 
 class ResultData(TypedDict):
     """A result in the form in which it is saved. Results of old versions lack ``tables``, ``warnings`` and
-    ``intervals``."""
+    ``intervals``. ``files`` has the digests (SHA-256) of captures and recordings that were replayed."""
 
     version: str
     spec: dict[str, Any]
@@ -52,6 +52,7 @@ class ResultData(TypedDict):
     seeds: NotRequired[list[int]]
     tables: NotRequired[dict[str, Table] | None]
     warnings: NotRequired[list[str]]
+    files: NotRequired[dict[str, str]]
 
 
 _NUMBERS = ("seed", "wall_s", "sim_us", "warmup_us", "measure_us")
@@ -80,6 +81,9 @@ def fault(data: Any) -> str | None:
     intervals = data.get("intervals") or {}
     if not isinstance(intervals, dict) or not _are_intervals(intervals.values()):
         return "intervals is of another type"
+    files = data.get("files") or {}
+    if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
+        return "files is of another type"
     said = data.get("warnings") or []
     if not isinstance(said, list) or not all(isinstance(w, str) for w in said):
         return "warnings is of another type"

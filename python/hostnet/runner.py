@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from . import capture
-from .cache import Cache, key_of
+from .cache import Cache, key_of, result_of
 from .cluster import run_on
 from .errors import HostnetError, RunFailed, raise_for
 from .progress import Progress
@@ -132,11 +132,7 @@ def run_many(
             else:
                 _drain(tasks, min(jobs or default_jobs(), len(tasks)), cache, report, pcap)
         found.update((k, _just_stored(cache, k)) for k in todo)
-    # The result gets the requested spec: an entry of another checkout names its own copy of a capture.
-    results = [
-        Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
-        for k, s in zip(keys, specs, strict=True)
-    ]
+    results = [Result(result_of(found[k], s), key=k, cached=k not in todo) for k, s in zip(keys, specs, strict=True)]
     capture.warn(r.data for r in results)
     return results
 

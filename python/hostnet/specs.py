@@ -379,9 +379,10 @@ class Scenario(Fields):
     def __init__(
         self, tables: Mapping[str, Any] | str | os.PathLike[str] | None = None, *, file: str | Path | None = None
     ):
+        digests: dict[str, str] = {}
         if isinstance(tables, (str, os.PathLike)):
             file = scenario_file(tables)
-            tables = _read(tables, file)
+            tables, digests = _read(tables, file)
         if not isinstance(tables or {}, (Mapping, Section)):
             raise SpecError(f"{tables!r} is no scenario; give a file, a name that comes with hostnet, or its tables.")
         try:
@@ -391,6 +392,7 @@ class Scenario(Fields):
         name = str(file or "scenario")
         super().__init__(renamed.value("", data, name), schema(), "", name)
         self.__dict__["_origin"] = Path(file) if file is not None else None
+        self.__dict__["_digests"] = digests
 
     @classmethod
     def load(cls, name: str | Path) -> Scenario:
@@ -408,6 +410,7 @@ class Scenario(Fields):
     def copy(self) -> Scenario:
         """An independent copy."""
         new = Scenario(file=self._origin)
+        new.__dict__["_digests"] = self._digests
         new._data.update(plain(self._data))  # its keys have their present names already
         return new
 
@@ -510,9 +513,27 @@ class Scenario(Fields):
         if beyond is not None:
             raise SpecError(f"{self._file}: {beyond[0]} = {beyond[1]} is {_BEYOND}.")
         try:
-            return _core.resolve(text, self._file, platform_dirs(self._origin))
+            resolved = _core.resolve(text, self._file, platform_dirs(self._origin))
+            self._check_files(resolved)
+            return resolved
         except UnicodeEncodeError:
             raise SpecError(f"{printable(self._file)}: {self._no_text()} is not text in UTF-8.") from None
+
+    def _check_files(self, resolved: str) -> None:
+        """Raises SpecError where a file differs from the one of that path that a saved result has replayed."""
+        from .cache import digests_of, files_of
+
+        if not self._digests:
+            return
+        spec = json.loads(resolved)
+        tables = {key: table for key, table in files_of(spec).items() if table["file"] in self._digests}
+        found = digests_of(spec) if tables else {}
+        for key, table in tables.items():
+            if found[key] != self._digests[table["file"]]:
+                raise SpecError(
+                    f'{self._file}: {key}.file = "{table["file"]}" is not the file that this result replayed (SHA-256 '
+                    f"{found[key][:12]}, which was {self._digests[table['file']][:12]}); give that file."
+                )
 
     def _no_text(self) -> str:
         """The part of the scenario that cannot be encoded, in words: a value with its key, or the name of the file."""
@@ -540,11 +561,12 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
+def _read(name: str | os.PathLike[str], path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tables of a file, and in a saved result the digests of the files that it replayed, by their paths."""
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
-        return _saved(name, text) if path.suffix == ".json" else tomllib.loads(text)
+        return _saved(name, text) if path.suffix == ".json" else (tomllib.loads(text), {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         # The one mistake that TOML's own message does not explain: a name that has values as well.
         both = re.search(r"^\s*platform\s*=", text, re.M) and re.search(r"^\s*\[?platform\.", text, re.M)
@@ -556,9 +578,9 @@ def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
         raise HostnetError(f"{name}: cannot be read ({e.strerror}).") from None
 
 
-def _saved(name: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    """The tables of a scenario in JSON, of a point of a study, or of a result; a point and a result hold them under
-    ``spec``."""
+def _saved(name: str | os.PathLike[str], text: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tables of a scenario in JSON, of a point of a study, or of a result, and the digests that a result has; a point
+    and a result hold the tables under ``spec``."""
     lines = [line for line in text.splitlines() if line.strip()]
     try:
         found = json.loads(text)
@@ -572,7 +594,12 @@ def _saved(name: str | os.PathLike[str], text: str) -> dict[str, Any]:
     spec = found.get("spec", found) if isinstance(found, dict) else None
     if not isinstance(spec, dict):
         raise SpecError(f"{name}: is not a scenario; in JSON that is a table of keys, a point of a study or a result.")
-    return spec
+    from .cache import files_of
+    from .results import fault
+
+    if fault(found) is not None or "files" not in found:
+        return spec, {}
+    return spec, {table["file"]: found["files"][key] for key, table in files_of(spec).items() if key in found["files"]}
 
 
 def parse_value(text: str, path: str = "") -> Any:

@@ -1,5 +1,6 @@
 """Captures of one's own: they drive every application that serves packets, and what is skipped is said, with the reason."""
 
+import hashlib
 import json
 import os
 import struct
@@ -358,3 +359,36 @@ def test_a_capture_faster_than_its_link_is_a_warning_with_the_figures(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert held(hn.run(own.with_({"peripheral.0.link": "10 Gbps"})).data).notes == {}
+
+
+def test_a_saved_result_replays_its_own_capture_from_any_directory(tmp_path, monkeypatch):
+    """Another directory holds another capture of the same name, of twice as many packets."""
+    for place, packets in (("here", 2), ("there", 4)):
+        (tmp_path / place).mkdir()
+        write(tmp_path / place / "x.pcap", [GET] * packets)
+    text = scenario(APPS["touchdrop"], "x.pcap").with_({"run.requests": 8, "run.warmup_requests": 4}).to_toml()
+    (tmp_path / "here" / "own.toml").write_text(text)
+    monkeypatch.chdir(tmp_path / "here")
+    first = hn.run("own.toml")
+    assert held(first.data).replayed == 2
+    first.save("o/result-0000.json")
+    saved = tmp_path / "here" / "o" / "result-0000.json"
+    digest = hashlib.sha256((tmp_path / "here" / "x.pcap").read_bytes()).hexdigest()
+    assert json.loads(saved.read_text())["files"] == {"traffic.pcap": digest}
+    monkeypatch.chdir(tmp_path / "there")
+    again = hn.run(str(saved))
+    assert held(again.data).replayed == 2 and again.metrics == first.metrics
+    # Other contents are refused, and another file that is named is not.
+    os.replace(tmp_path / "there" / "x.pcap", tmp_path / "here" / "x.pcap")
+    with pytest.raises(
+        hn.HostnetError, match=r'traffic.pcap.file = ".*/here/x.pcap" is not the file that this result replayed'
+    ):
+        hn.run(str(saved))
+    with pytest.raises(hn.HostnetError, match="is not the file that this result replayed"):
+        hn.sweep(str(saved), {"seed": [1, 2]})
+    write(tmp_path / "mine.pcap", [GET] * 3)
+    other = hn.Scenario.load(str(saved)).with_({"traffic.pcap.file": str(tmp_path / "mine.pcap")})
+    assert held(hn.run(other).data).replayed == 3
+    (tmp_path / "here" / "x.pcap").unlink()
+    with pytest.raises(hn.HostnetError, match=r'traffic.pcap.file = ".*/here/x.pcap" is not a file'):
+        hn.run(str(saved))

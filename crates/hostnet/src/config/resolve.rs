@@ -167,7 +167,8 @@ fn locate(given: &mut String, key: &str, file: &str, search: &[PathBuf]) -> Resu
     let found = search.iter().map(|d| d.join(&*given)).find(|c| c.exists());
     if !Path::new(given).is_absolute() {
         let path = if beside.exists() { beside } else { found.unwrap_or(beside) };
-        *given = path.to_string_lossy().into_owned();
+        // A result of this run finds the same file from any directory.
+        *given = std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
     }
     if !Path::new(given).is_file() {
         return err(file, format!("{key}.file = \"{given}\" is not a file"));

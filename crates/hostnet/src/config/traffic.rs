@@ -81,7 +81,8 @@ pub enum ReplayTiming {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PcapSpec {
-    /// Path of a pcap or pcapng file, relative to the scenario's file.
+    /// Path of a pcap or pcapng file, relative to the scenario's file. Where it is not there, it is looked for in the current
+    /// directory and in the folders of platforms.
     pub file: String,
     /// Schedule of the replayed packets: "original" (the default), "poisson" or "fixed".
     #[serde(default)]
