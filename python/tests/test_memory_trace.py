@@ -66,6 +66,16 @@ def host(trace):
     )
 
 
+def test_a_trace_that_cannot_be_executed_names_the_scenarios_file_and_the_key(cli, tmp_path):
+    trace = tmp_path / "empty.trace"
+    trace.write_text("LD 0x40\nLD zzz\n")
+    (tmp_path / "mt.toml").write_text(host(trace).to_toml())
+    for command in (["run"], ["sweep", "--vary", "seed=1,2"]):
+        refused = cli(command[0], "../mt.toml", *command[1:], "-q", check=2)
+        assert refused.stderr.startswith(f'hostnet: ../mt.toml: tenant[0].app: file = "{trace}" ')
+        assert refused.stderr.count("\n") == 1
+
+
 def test_a_pointer_chase_of_champsim_takes_dram_latency_for_each_load_and_independent_loads_overlap(tmp_path):
     """Loads of 64 MiB in random order, first each behind the one before, then all independent of each other.
 

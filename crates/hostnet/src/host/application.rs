@@ -19,7 +19,8 @@ impl RoleLayout for Applications {
         let (cores, capture, stlb) = (&groups[t].cores, captures[t].as_ref(), s.platform.core.stlb.as_ref());
         let line_instructions = s.platform.core.stores_per_line;
         let context = AppBuildContext { map, tenant: t, cores, seed: s.seed, capture, stlb, line_instructions };
-        let app = App::build(&tenant.app, s.traffic_of(t).frame_sizes().0.to_u32(), context)?;
+        let app = App::build(&tenant.app, s.traffic_of(t).frame_sizes().0.to_u32(), context)
+            .map_err(|why| format!("tenant[{}].app: {why}", t.index()))?;
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         let largest = match (&app, capture) {
             (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
