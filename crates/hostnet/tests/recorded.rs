@@ -396,6 +396,7 @@ fn what_cannot_be_replayed_is_refused_in_a_sentence() {
         (", footprint = \"x0\"", "not \"x0\""),
         (", order = \"sise\"", "did you mean \"size\""),
         (", memory = \"none\"", "valid: shared, own"),
+        (", order = \"flow\"", "tenant[0].app.order = \"flow\" needs packets with flows: give traffic.flows, or"),
     ] {
         let e = refusal(&text, "rec\" }", &format!("rec\"{keys} }}"));
         assert!(e.contains(says), "{e}");

@@ -8,6 +8,7 @@ use super::check_stacks::{stacks, tcp};
 use super::check_unused::{has_queue_pairs, packets, streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
+use crate::app::recorded::ReplayOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::kernel::units::{OfferedRate, Size};
@@ -273,6 +274,19 @@ fn policy_has_a_device(s: &Scenario) -> Check {
     }
 }
 
+/// Checks that the packets of a recorded program that is replayed by flow have flows.
+fn replayed_by_flow(s: &Scenario, t: TenantId) -> Check {
+    let AppSpec::Recorded(app) = &s.tenant(t).app else { return Ok(()) };
+    let traffic = s.traffic_of(t);
+    let told = traffic.flows.is_some() || traffic.arrivals() == ArrivalsSpec::Pcap;
+    need(app.order != ReplayOrder::Flow || told, || {
+        format!(
+            "tenant[{}].app.order = \"flow\" needs packets with flows: give traffic.flows, or replay a capture",
+            t.index()
+        )
+    })
+}
+
 fn tenants(s: &Scenario) -> Check {
     let probe = s.tenants.probe();
     need(!s.tenants.is_empty() || probe.is_some() || !s.peripherals.is_empty(), || {
@@ -291,6 +305,7 @@ fn tenants(s: &Scenario) -> Check {
         }
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
+        replayed_by_flow(s, TenantId::new(i))?;
     }
     let nodes = s.nodes();
     if nodes.count > 1 {
