@@ -819,3 +819,11 @@ def test_files_of_pcm_that_tell_nothing_are_one_sentence(recorded, text, says):
     with pytest.raises(HostnetError) as raised:
         counters.read(recorded(text))
     assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_the_contents_of_a_pipe_are_told_apart(recorded, cli):
+    """A second recording under the same name, /dev/stdin, does not replace what is explained."""
+    for text, code in ((TEXT, 0), (TEXT, 0), (TEXT.replace("25.00", "50.00"), 2)):
+        done = cli("explain", "--counters", "/dev/stdin", "--out", "o", "-q", input=text)
+        assert done.returncode == code, done.stderr
+    assert "--replace" in done.stderr

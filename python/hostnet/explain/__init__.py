@@ -23,15 +23,21 @@ __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_resul
 
 
 def of_counters(
-    file: str | Path, changes: tuple[str, ...] = (), seconds: float | None = None, platform: str | None = None
+    file: str | Path,
+    changes: tuple[str, ...] = (),
+    seconds: float | None = None,
+    platform: str | None = None,
+    content: bytes | None = None,
 ) -> Explanation:
     """Explain recorded counters of a machine: the paper's machine, or
     ``platform``, with ``changes`` ("channels=6"). A file of ``--write-counters`` contains the description of its
-    machine."""
+    machine. ``content`` is what the file holds, where it has been read; a pipe can be read once."""
     from ..api import platform as described
     from . import counters, machine, real
 
-    recorded = counters.read(file, seconds)
+    if seconds is not None and not 1e-9 <= seconds <= 1e9:
+        raise HostnetError(f"seconds = {seconds:g} is not the time of a recording; give 1e-9 to 1e9.")
+    recorded = counters.read(file, seconds, content)
     known = None if platform is None else described(platform)
     recorded, sockets = real.on_platform(recorded, known, changes)
     return real.explain(
@@ -77,11 +83,14 @@ def main(
 
     from .. import _core, api
     from ..specs import Scenario
+    from .counters import read_bytes
 
     if sum(x is not None for x in (given, counters, template)) != 1:
         raise HostnetError("give one of: a result or scenario, --counters FILE, or --template perf.")
-    if seconds is not None and (counters is None or not 0 < seconds < float("inf")):
-        raise HostnetError(f"--seconds {seconds:g}: a positive time, of the recording that --counters names.")
+    if seconds is not None and (counters is None or not 1e-9 <= seconds <= 1e9):
+        raise HostnetError(
+            f"--seconds {seconds:g}: the time of the recording that --counters names, within 1e-9 to 1e9."
+        )
     if processor is not None and template is None:
         raise HostnetError("--processor chooses the events that --template records; a recording names its own.")
     if write_counters is not None and given is None:
@@ -106,9 +115,10 @@ def main(
         raise HostnetError("--replace is about the directory that --out names; give both or neither.")
     found: Result | Scenario | Explanation
     if counters is not None:
-        found = of_counters(counters, tuple(changes or ()), seconds, platform)
+        content = read_bytes(counters)
+        found = of_counters(counters, tuple(changes or ()), seconds, platform, content)
         told = {
-            "counters": hashlib.sha256(counters.read_bytes()).hexdigest(),
+            "counters": hashlib.sha256(content).hexdigest(),
             "changes": " ".join([platform or "", *(changes or ())]),
         }
         of = Contents(str(counters), told, _core.version())

@@ -120,16 +120,22 @@ class _Row:
         self.name, self.box, self.mode = _name(self.event)
 
 
-def read(path: str | Path, seconds: float | None = None) -> Recording:
-    """The recording in ``path``. Raises HostnetError when the file is not a recording, names no duration or lacks
-    counts."""
-    file = str(path)
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file. Raises HostnetError where it cannot be read."""
     try:
-        text = Path(path).read_bytes()
+        return Path(path).read_bytes()
+    except OSError as e:
+        raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
+
+
+def read(path: str | Path, seconds: float | None = None, content: bytes | None = None) -> Recording:
+    """The recording in ``path``, whose ``content`` may have been read. Raises HostnetError when the file is not a recording,
+    names no duration or lacks counts."""
+    file = str(path)
+    text = read_bytes(path) if content is None else content
+    try:
         wide = text.startswith((b"\xff\xfe", b"\xfe\xff"))  # as PowerShell redirects
         lines = text.decode("utf-16" if wide else "utf-8-sig").splitlines()
-    except OSError as e:
-        raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
     except UnicodeDecodeError:
         raise HostnetError(f"{file}: is not a text file.") from None
     told = [(i, line) for i, line in enumerate(lines, 1) if line.strip()]
