@@ -12,12 +12,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._toml import tomllib
-from .cache import Cache, files_of, key_of, result_of
+from .cache import Cache, chosen, files_of, key_of, result_of
 from .control import Counted, digest
 from .errors import HostnetError, SpecError
 from .output import check_file, check_no_input
@@ -97,6 +98,8 @@ def run(
         with named_by_file(scenario):
             return _controlled([scenario.resolve()], control, interval, cache, Progress(quiet))[0]
     if pcap is not None:
+        if not isinstance(pcap, (str, os.PathLike)):
+            raise HostnetError(f"pcap = {pcap!r} is no name of a file.")
         check_no_input(Path(pcap), _inputs(scenario))
         check_file(Path(pcap))
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -125,8 +128,8 @@ def repeat(
 
     The other arguments have the same meaning as in :func:`run` and :func:`sweep`.
     """
-    if times < 1:
-        raise HostnetError(f"times = {times} is not a number of runs; give 1 or more.")
+    if not isinstance(times, (int, Integral)) or times < 1:
+        raise HostnetError(f"times = {times!r} is not a number of runs; give 1 or more.")
     specs = sweep_specs(scenario, {"seed": range(1, times + 1)}, quiet=quiet)[1]
     if control is not None:
         return _controlled(specs, control, interval, cache, Progress(quiet))
@@ -155,9 +158,13 @@ def explain(result: Result | AnyScenario) -> Explanation:
 
 def plot(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | None = None, title: str = "") -> Picture:
     """Draw a column of a sweep's or a study's frame over another, with a line for each value of ``hue``."""
+    import polars as pl
+
     from .notebook import Picture
     from .plots import plot_sweep
 
+    if not isinstance(frame, pl.DataFrame):
+        raise HostnetError(f"frame is a {type(frame).__name__}; give a frame of polars, as hn.sweep returns.")
     return Picture(plot_sweep(frame, x, y, hue, title), f"{y} over {x}")
 
 
@@ -180,7 +187,7 @@ def _controlled(
         )
     if not isinstance(interval, str):
         raise HostnetError(f'interval = {interval!r} is no time with its unit, such as "10 us".')
-    cache = cache or Cache()
+    cache = chosen(cache)
     told = digest(control, interval)
     results = []
     with progress.stage("control plane", {"points": 1.0}, unit="") as report:
@@ -239,6 +246,8 @@ def values(path: str, given: Iterable[Any]) -> list[Any]:
 
 def grid(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     """Every combination of the values given per dotted path; the last path varies fastest."""
+    if not isinstance(vary, Mapping):
+        raise HostnetError(f'vary = {vary!r} is no table of paths and values, such as {{"placement.ways": [2, 4]}}.')
     lists = {path: values(path, given) for path, given in vary.items()}
     points = math.prod(map(len, lists.values()))
     if points > MOST_POINTS:
@@ -280,6 +289,10 @@ def sweep_specs(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The points of a sweep and their resolved specs, in the same order."""
     scenario, points = Scenario.of(scenario), grid(vary)
+    spelt: dict[str, str] = {}
+    for path in vary:
+        if (other := spelt.setdefault(scenario.target(path), path)) != path:
+            raise HostnetError(f"{other} and {path} are one key; give all of its values under one name.")
     if len(points) > MANY_POINTS and quiet is False:
         print(
             f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.",
@@ -392,6 +405,8 @@ def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
     """Every value of one platform, including defaults; ``provenance`` has an entry for each value. ``name`` is the name
     of a platform that comes with hostnet, or the path of a platform file. Raises HostnetError when no such platform
     exists."""
+    if not isinstance(name, (str, os.PathLike)):
+        raise HostnetError(f"there is no platform {name!r}; give the name of one, or of its file.")
     file = Path(name)
     if file.suffix == ".toml" and file.is_file():
         found = copy.deepcopy(

@@ -105,6 +105,13 @@ def default_root() -> Path:
     return Path(os.environ.get("HOSTNET_CACHE") or "results/cache")
 
 
+def chosen(cache: Cache | None) -> Cache:
+    """The cache that a caller gives, or the default one. Raises HostnetError for what is no cache."""
+    if cache is not None and not isinstance(cache, Cache):
+        raise HostnetError(f"cache = {cache!r} is no cache; give hostnet.cache.Cache({cache!r}).")
+    return cache or Cache()
+
+
 _ENTRY = re.compile(r'\{"sha256": "([0-9a-f]{64})", "result": ')
 
 

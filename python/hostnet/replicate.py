@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from . import intervals
@@ -19,8 +20,8 @@ MOST_SEEDS = 10_000
 def specs(resolved: str, seeds: int) -> list[str]:
     """Resolved specs that differ in the seed alone: the given seed and those that follow it. Raises HostnetError for fewer
     than two seeds."""
-    if not 2 <= seeds <= MOST_SEEDS:
-        raise HostnetError(f"seeds = {seeds} is not within 2 to {MOST_SEEDS:,}; an interval needs at least two runs.")
+    if not isinstance(seeds, (int, Integral)) or not 2 <= seeds <= MOST_SEEDS:
+        raise HostnetError(f"seeds = {seeds!r} is not within 2 to {MOST_SEEDS:,}; an interval needs at least two runs.")
     spec = json.loads(resolved)
     return [json.dumps({**spec, "seed": spec["seed"] + i}, separators=(",", ":")) for i in range(seeds)]
 

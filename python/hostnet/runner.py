@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from . import capture
-from .cache import Cache, key_of, result_of
+from .cache import Cache, chosen, key_of, result_of
 from .cluster import run_on
 from .errors import HostnetError, RunFailed, raise_for
 from .progress import Progress
@@ -117,7 +117,7 @@ def run_many(
     """
     if isinstance(jobs, int) and jobs < 1:
         raise HostnetError(f"jobs = {jobs} is not a number of worker processes; give 1 or more.")
-    cache = cache or Cache()
+    cache = chosen(cache)
     keys = [key_of(s) for s in specs]
     found = {k: r for k in dict.fromkeys(keys) if pcap is None and (r := cache.get(k)) is not None}
     todo = {k: s for k, s in zip(keys, specs, strict=True) if k not in found}

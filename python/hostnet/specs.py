@@ -437,9 +437,7 @@ class Scenario(Fields):
 
         ``platform.memory.channels`` sets ``override.memory.channels``. Raises SpecError for a path that leads nowhere.
         """
-        *parents, last = ENTRY.sub(r".\1", path).split(".")
-        if parents[:1] == ["platform"] and isinstance(self._data.get("platform"), str):
-            parents[0] = "override"
+        *parents, last = self._steps(path)
         at: Any = self
         for depth, part in enumerate(parents):
             at = self._step(at, part, parents[: depth + 1], path)
@@ -451,6 +449,19 @@ class Scenario(Fields):
         else:
             raise SpecError(f"{self._file}: {path} cannot be set because {'.'.join(parents)} is not a table.")
         return self
+
+    def _steps(self, path: str) -> list[str]:
+        steps = ENTRY.sub(r".\1", path).split(".")
+        if steps[0] == "platform" and len(steps) > 1 and isinstance(self._data.get("platform"), str):
+            steps[0] = "override"
+        return steps
+
+    def target(self, path: str) -> str:
+        """The dotted path of the value that ``path`` sets, which is the same for all spellings of one key."""
+        found = ""
+        for step in self._steps(path):
+            found = f"{found}.{renamed.current(found, step)}" if found else renamed.current(found, step)
+        return found
 
     def _step(self, at: Any, part: str, here: list[str], path: str) -> Any:
         if isinstance(at, Sections):

@@ -256,3 +256,37 @@ def test_ctrl_c_is_one_sentence_and_leaves_no_output(tiny_file, tmp_path):
     assert "resumes" in stderr and len(stderr.strip().splitlines()) == 1
     assert not out.exists()
     assert len(workers) == 2 and not any(Path(f"/proc/{w}").exists() for w in workers)
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ("platform.memory.channels", "override.memory.channels"),
+        ("tenant[0].cores", "tenant.0.cores"),
+        ("override.memory.channels", "platform.memory.channels"),
+    ],
+)
+def test_a_sweep_refuses_one_key_under_two_names(cli, tiny_file, first, second):
+    said = one_sentence(cli("sweep", tiny_file, "--vary", f"{first}=1,2", "--vary", f"{second}=4"))
+    assert said == f"hostnet: {first} and {second} are one key; give all of its values under one name.\n"
+
+
+def test_arguments_of_another_type_are_one_sentence(tiny, tmp_path):
+    import hostnet as hn
+
+    for call in (
+        lambda: hn.run(tiny, seeds="3"),
+        lambda: hn.run(tiny, seeds=2.5),
+        lambda: hn.repeat(tiny, "3"),
+        lambda: hn.run(tiny, pcap=b"x"),
+        lambda: hn.run(tiny, pcap=3),
+        lambda: hn.sweep(tiny, None),
+        lambda: hn.platform(3),
+        lambda: hn.run(tiny, cache=str(tmp_path)),
+        lambda: hn.plot({"a": [1]}, "a", "a"),
+        lambda: hn.explain.of_counters(tmp_path / "c.csv", seconds=-1),
+        lambda: hn.explain.of_counters(tmp_path / "c.csv", seconds=1e-300),
+    ):
+        with pytest.raises(hn.HostnetError) as raised:
+            call()
+        assert str(raised.value).endswith(".") and "\n" not in str(raised.value)
