@@ -1,11 +1,12 @@
 """Explanations of simulated runs: what the engine measured, its domains and its regime."""
 
 import json
+import re
 
 import pytest
 
 from hostnet import Scenario, api, explain
-from hostnet.explain import render
+from hostnet.explain import render, vendor
 from hostnet.results import Result
 
 SHORT = {"run.time": "100 us", "run.warmup_time": "30 us"}
@@ -392,3 +393,16 @@ def test_a_run_without_a_load_has_nothing_to_explain(cli):
     assert done.stderr == (
         'hostnet: directed-rx: run.load = "none" puts no load on the host, so there is nothing to explain; choose another.\n'
     )
+
+
+def test_cores_that_only_receive_are_part_of_the_line_fill_buffers(monkeypatch, cache, tmp_path):
+    """Little's law over all cores: entries in use, and lines that took one, are sums over the rows of the cores."""
+    monkeypatch.setenv("HOSTNET_CACHE", str(cache))
+    result = api.run("dctcp-receiver", quiet=True)
+    rows = [r for r in result.table("domains").to_dicts() if re.fullmatch(r"core \d+ line fill buffers", r["domain"])]
+    held, lines = sum(r["occupancy_avg"] for r in rows), sum(r["arrivals_per_us"] for r in rows)
+    (tmp_path / "c.csv").write_text(vendor.perf_csv(result))
+    for ex in (explain.of_result(result), explain.of_counters(tmp_path / "c.csv")):
+        lfb = domain(ex, "line fill buffers")
+        assert (lfb.held, lfb.rate_gbs) == pytest.approx((held, lines * 64e-3), rel=1e-3)
+        assert lfb.little_ns == pytest.approx(1e3 * held / lines, rel=1e-3)

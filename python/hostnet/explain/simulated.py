@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,7 +114,7 @@ def explain(result: Result) -> Explanation:
     )
     core, device = classes_of(m)
     if core:
-        _core(ex, m, core, cores_of(result.spec), known)
+        _core(ex, result, core, known)
     held = max((d.busy for d in ex.of("c2m")), default=0.0)
     if facts.get("lfb_fullest_util", 0.0) < held + _UNEQUAL:  # the domain of all cores tells the same
         facts.pop("lfb_fullest_util", None)
@@ -270,14 +271,36 @@ def cores_of(spec: dict[str, Any]) -> int:
     return sum(int(t.get("cores") or 0) for t in spec.get("tenant") or ()) or 1
 
 
-def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int, known: Mapping[str, Interval]) -> None:
-    occupied, lat, credits = m.get("lfb_occ"), m.get("lfb_little_ns"), m.get("lfb_credits")
-    if not occupied or not lat or credits is None:
+def line_fill_buffers(result: Result) -> tuple[float, float, float | None] | None:
+    """Entries in use in the line fill buffers of all cores, lines a second, and the mean latency in ns; None for a run whose
+    cores took none.
+
+    ``lfb_occ`` is the mean of one core. Cores that only receive packets are not part of it, so that runs with such cores
+    (``net_lfb_occ``) add the rows of all.
+    """
+    m, cores = result.metrics, cores_of(result.spec)
+    occupied, lat = m.get("lfb_occ"), m.get("lfb_little_ns")
+    if not occupied or not lat:
+        return None
+    rows = result.table("domains").to_dicts() if m.get("net_lfb_occ") and "domains" in result.tables else []
+    own = [row for row in rows if re.fullmatch(r"core \d+ line fill buffers", row["domain"])]
+    if not own:
+        return occupied * cores, occupied * cores / lat * 1e9, m.get("lfb_lat_ns")
+    arrivals = sum(row["arrivals_per_us"] for row in own)
+    waited = sum(row["arrivals_per_us"] * (row["latency_ns"] or 0.0) for row in own)
+    return sum(row["occupancy_avg"] for row in own), arrivals * 1e6, waited / arrivals if arrivals else None
+
+
+def _core(ex: Explanation, result: Result, traffic: str, known: Mapping[str, Interval]) -> None:
+    m, cores = result.metrics, cores_of(result.spec)
+    found, credits = line_fill_buffers(result), m.get("lfb_credits")
+    if found is None or credits is None:
         return
-    # `lfb_occ` is the mean of one core; this function needs the entries and lines of all cores.
-    held = occupied * cores
+    held, lines, direct = found
+    if m.get("net_lfb_occ"):
+        known = {}  # of the cores that only receive, no interval is known
     unloaded = m.get("c2m_read_unloaded_ns")
-    rate = held * 64 / lat
+    rate = lines * 64e-9
     ex.domains.append(
         Domain(
             "line fill buffers",
@@ -285,7 +308,7 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int,
             credits * cores,
             held,
             rate,
-            direct_ns=m.get("lfb_lat_ns"),
+            direct_ns=direct,
             unloaded_ns=unloaded,
             note=f"of {cores} cores",
             intervals=_ends(known, cores, held="lfb_occ", little_ns="lfb_little_ns", direct_ns="lfb_lat_ns"),
@@ -296,11 +319,11 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int,
         ex.missing.append(f"the formula: only {100 * from_memory:.0f} % of the cores' lines come from memory")
         return
     counters, hw = counters_of(m), hardware_of(m)
-    ex.estimates.append(estimate(traffic, counters, hw, held, rate, m.get("lfb_lat_ns")))
+    ex.estimates.append(estimate(traffic, counters, hw, held, rate, direct))
     # A line that is written back asks for admission a second time.
     admission = (m.get("cha_adm_c2m_ns") or 0.0) * (2 if traffic == "c2m-readwrite" else 1)
     if admission > 1.0:
-        e = estimate(traffic, counters, hw, held, rate, m.get("lfb_lat_ns"), admission)
+        e = estimate(traffic, counters, hw, held, rate, direct, admission)
         e.traffic += " + CHA admission"
         ex.estimates.append(e)
 

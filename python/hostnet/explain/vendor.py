@@ -10,7 +10,7 @@ from ..model import hardware_of
 from ..results import Result
 from .events import BY_NAME, EVENTS
 from .machine import clocks, machine
-from .simulated import cores_of
+from .simulated import cores_of, line_fill_buffers
 
 #: First line of a file of simulated counters.
 MARK = "# simulated by hostnet"
@@ -42,9 +42,10 @@ def events(result: Result) -> dict[str, float]:
     out = {e.name: 0.0 for e in EVENTS}
     out |= {event: m.get(metric) or 0.0 for event, metric in _COUNTS.items()}
     out |= {event: (m.get(metric) or 0.0) * channels * cycles["dclk"] for event, metric in _PER_CHANNEL.items()}
-    if (lfb := m.get("lfb_occ")) is not None:
-        out["lfb_occupancy"] = lfb * cores_of(result.spec) * cycles["core"]
-        out["l1_miss"] = (m.get("lfb_rate") or 0.0) * 1e6 * seconds
+    if (found := line_fill_buffers(result)) is not None:
+        held, lines, _ = found
+        out["lfb_occupancy"] = held * cycles["core"]
+        out["l1_miss"] = lines * seconds
     for event, path in _CHA.items():
         if (row := rows.get(f"CHA {path}")) is not None:
             out[f"{event}_occupancy"] = row["occupancy_avg"] * cycles["cha"]
