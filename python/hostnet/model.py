@@ -73,14 +73,30 @@ _CONSTANTS = {
 NOISE_GBS = 0.05
 
 
+# Counters that are means over all channels, of which the formulae take the mean over those that lines use.
+_PER_CHANNEL = ("rpq_occupancy", "wpq_full", "rpq_full")
+
+
+def unused(metrics: Mapping[str, float | None]) -> float:
+    """How many times as many channels a run's host has as those over which its lines are spread: 1 on a single node."""
+    channels, used = metrics.get("channels"), metrics.get("channels_used")
+    return channels / used if channels and used else 1.0
+
+
 def counters_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """The formulae's inputs from a simulated run's metrics; a class without traffic counts as none."""
-    return {name: sum(metrics.get(m) or 0.0 for m in parts) for name, parts in _COUNTERS.items()}
+    """The formulae's inputs from a simulated run's metrics; a class without traffic counts as none.
+
+    Of a host with several nodes, queues are those of the channels over which lines are spread.
+    """
+    found = {name: sum(metrics.get(m) or 0.0 for m in parts) for name, parts in _COUNTERS.items()}
+    found |= {name: found[name] * unused(metrics) for name in _PER_CHANNEL}
+    return found | {name: min(found[name], 1.0) for name in ("wpq_full", "rpq_full")}
 
 
 def hardware_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """The formulae's constants from a simulated run's metrics."""
+    """The formulae's constants from a simulated run's metrics; its channels are those over which lines are spread."""
     known = {name: metrics.get(m) for name, m in _CONSTANTS.items()}
+    known["channels"] = metrics.get("channels_used") or known["channels"]
     return hardware(**{name: v for name, v in known.items() if v is not None})
 
 

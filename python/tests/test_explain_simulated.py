@@ -57,6 +57,42 @@ def test_bound_is_credits_over_latency_and_the_binding_domains_are_full(run):
         assert d.rate_gbs <= d.bound_gbs * 1.001
 
 
+def icx(nodes, controllers, **changes):
+    """A socket whose stores and SSDs fill two channels, on a machine with as many nodes and I/O controllers a node."""
+    return Scenario(
+        {
+            "name": "idle parts",
+            "platform": "icx",
+            "placement": {"policy": "dma"},
+            "override": {
+                "nodes": {"count": nodes},
+                "iio": {"count": controllers},
+                "memory": {"channels": 2, "mapping": "RoBaRaCoCh"},
+            },
+            "tenant": [{"name": "s", "cores": 12, "app": {"kind": "stream", "buffer": "64 MiB", "read_fraction": 0.5}}],
+            "peripheral": [
+                {"kind": "ssd", "op": "p2m_write", "queue_depth": 64, "block": "1 MiB", "lanes": 16, "count": 1}
+            ],
+            "run": {"load": "saturate", "time": "60 us", "warmup_time": "60 us"},
+            **changes,
+        }
+    )
+
+
+def test_an_idle_node_and_an_idle_io_controller_change_no_explanation():
+    """Neither has a credit that anybody could use: the device has the 184 entries of its own controller, and its node's channels."""
+    small, large = (explain.of_result(api.run(icx(*parts), quiet=True)) for parts in ((1, 1), (2, 2)))
+    assert large.regime == small.regime == "red"
+    for name in ("IIO write buffer", "read queues", "write queues"):
+        a, b = domain(small, name), domain(large, name)
+        assert b.credits == pytest.approx(a.credits, rel=1e-6) and b.held == pytest.approx(a.held, rel=0.02), name
+    assert domain(large, "IIO write buffer").credits == 184
+    for fact in ("wpq_full", "rpq_occupancy", "mem_utilisation", "predicted_c2m_gbs"):
+        assert large.facts[fact] == pytest.approx(small.facts[fact], rel=0.02), fact
+    for a, b in zip(small.estimates, large.estimates, strict=True):
+        assert b.latency_ns == pytest.approx(a.latency_ns, rel=0.02), a.traffic
+
+
 def test_what_is_known_of_a_number_stands_beside_it(run):
     """The interval of a domain's credits is that of one core's line fill buffers, times the cores."""
     result = run(3, 6)

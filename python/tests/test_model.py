@@ -71,6 +71,14 @@ def test_metrics_become_counters_and_missing_classes_count_as_none():
     assert (hw["channels"], hw["t_trans_ns"], hw["c2m_read_ns"], hw["t_wtr_ns"]) == (4.0, 2.5, 80.0, 8.18)
 
 
+def test_queues_of_a_host_with_an_idle_node_are_those_of_the_other():
+    """Eight of sixteen channels hold 6 lines each: 3 is the mean of all, and 6 that of those that are used."""
+    busy = {"rpq_occ": 3.0, "wpq_full_frac": 0.25, "rpq_full_frac": 0.6, "channels": 16.0, "channels_used": 8.0}
+    counters = model.counters_of(busy)
+    assert (counters["rpq_occupancy"], counters["wpq_full"], counters["rpq_full"]) == (6.0, 0.5, 1.0)
+    assert model.hardware_of(busy)["channels"] == 8.0
+
+
 def test_traffic_classes_follow_what_moves():
     assert model.classes_of({"c2m_gbs": 9.0, "mem_c2m_read_gbs": 9.0}) == ("c2m-read", None)
     busy = {"c2m_gbs": 5.0, "mem_c2m_read_gbs": 5.0, "mem_c2m_write_gbs": 5.0, "p2m_gbs": 14.0, "iio_write_occ": 65.0}

@@ -60,6 +60,7 @@ mod ring_dma;
 mod roce_contract;
 mod scenario_errors;
 mod scenario_extremes;
+mod several;
 mod shared_way;
 mod tas;
 mod tcp_contract;

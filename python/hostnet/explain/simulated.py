@@ -10,7 +10,7 @@ from .. import drops, intervals, tenants
 from .._core import version
 from ..errors import HostnetError
 from ..intervals import Interval
-from ..model import classes_of, counters_of, hardware_of
+from ..model import classes_of, counters_of, hardware_of, unused
 from ..results import Result
 from .explanation import CORES_BUSY, Domain, Explanation, estimate
 
@@ -65,6 +65,9 @@ _FACTS = {
 }
 
 
+# Facts that are means over all memory channels: those of the channels over which lines are spread say what limits a node.
+_OF_CHANNELS = ("mem_utilisation", "rpq_occupancy", "wpq_full", "rpq_full")
+
 # Share of its line fill buffers by which the fullest core differs from all cores together before it is named.
 _UNEQUAL = 0.1
 
@@ -86,6 +89,8 @@ def explain(result: Result) -> Explanation:
     if all(m.get(name) is None for name in ("lfb_occ", "iio_write_occ", "iio_read_occ", "cha_wait_credits")):
         raise HostnetError(_no_domains(result))
     facts = {name: value for name, metric in _FACTS.items() if (value := m.get(metric)) is not None}
+    facts |= {name: facts[name] * unused(m) for name in _OF_CHANNELS if name in facts}
+    facts |= {name: min(facts[name], 1.0) for name in ("wpq_full", "rpq_full") if name in facts}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row on purpose, unloaded as well
         facts.pop("row_miss_ratio", None)
@@ -93,6 +98,7 @@ def explain(result: Result) -> Explanation:
     facts |= {name: value for name, (value, _) in of_packets.items()}
     known = intervals.of(result.data)
     known_facts = {name: known[metric] for name, metric in _FACTS.items() if name in facts and metric in known}
+    known_facts |= {name: _times(known_facts[name], unused(m)) for name in _OF_CHANNELS if name in known_facts}
     for name, (value, metric) in of_packets.items():
         if metric in known and (own := m[metric]):
             known_facts[name] = _times(known[metric], value / own)
@@ -125,7 +131,7 @@ def explain(result: Result) -> Explanation:
                 Domain(
                     name,
                     traffic,
-                    m[f"{prefix}_credits"],
+                    credits_of_iio(result, prefix),
                     held,
                     held * 64 / lat,
                     direct_ns=m.get(f"{prefix}_lat_ns"),
@@ -200,9 +206,11 @@ def _closed_loops(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         for i, p in enumerate(spec.get("peripheral") or ())
         if p.get("kind") == "ssd" and p.get("queue_depth")
     ]
-    traffic = spec.get("traffic") or {}
-    if traffic.get("arrivals") == "closed":
-        found.append((bounded(traffic["outstanding"], "request", "clients keep", "traffic.outstanding"), ""))
+    traffics = {"traffic": spec.get("traffic")}
+    traffics |= {f"tenant.{i}.traffic": t.get("traffic") for i, t in enumerate(spec.get("tenant") or ())}
+    for key, traffic in traffics.items():
+        if traffic and traffic.get("arrivals") == "closed":
+            found.append((bounded(traffic["outstanding"], "request", "clients keep", f"{key}.outstanding"), ""))
     return found
 
 
@@ -249,7 +257,8 @@ def _inside(ex: Explanation, rows: list[dict[str, Any]], m: dict[str, float | No
 def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any], known: Mapping[str, Interval]) -> None:
     """The controllers' queues, of all channels together."""
     memory = (spec.get("platform") or {}).get("memory") or {}
-    channels = m.get("channels")
+    # Queues of a node without traffic hold nothing, and take nothing from those of the other node.
+    channels, used = m.get("channels"), (m.get("channels") or 0.0) / unused(m)
     for name, queue, gbs in (("read queues", "rpq", "mem_read_gbs"), ("write queues", "wpq", "mem_write_gbs")):
         occupied, rate = m.get(f"{queue}_occ") or 0.0, m.get(gbs) or 0.0
         if channels and memory.get(queue) and occupied > 0 and rate > 0:
@@ -257,13 +266,26 @@ def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any], k
                 Domain(
                     name,
                     "shared",
-                    memory[queue] * channels,
+                    memory[queue] * used,
                     occupied * channels,
                     rate,
-                    note=f"of {channels:.0f} channels",
+                    note=f"of {used:.0f} channels",
                     intervals=_ends(known, channels, held=f"{queue}_occ", rate_gbs=gbs),
                 )
             )
+
+
+def credits_of_iio(result: Result, prefix: str) -> float | None:
+    """Entries of the I/O controllers' buffers (``iio_write`` or ``iio_read``) that devices use: each device has the entries of
+    its own controller, so that an idle one adds none, and controllers alike count whole."""
+    credits: float | None = result.metrics.get(f"{prefix}_credits")
+    rows = result.table("domains").to_dicts() if "domains" in result.tables else []
+    buffer = f"{prefix.removeprefix('iio_')} buffer"
+    held: list[float] = [r["occupancy_avg"] for r in rows if re.fullmatch(rf"IIO \d+ {buffer}", r["domain"])]
+    squares = sum(n * n for n in held)
+    if credits is None or not squares:
+        return credits
+    return credits / len(held) * sum(held) ** 2 / squares
 
 
 def cores_of(spec: dict[str, Any]) -> int:

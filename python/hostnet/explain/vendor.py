@@ -10,7 +10,7 @@ from ..model import hardware_of
 from ..results import Result
 from .events import BY_NAME, EVENTS
 from .machine import clocks, machine
-from .simulated import cores_of, line_fill_buffers
+from .simulated import cores_of, credits_of_iio, line_fill_buffers
 
 #: First line of a file of simulated counters.
 MARK = "# simulated by hostnet"
@@ -61,8 +61,8 @@ def machine_of(result: Result) -> dict[str, float]:
     found = {k: v for k, v in machine().items() if k.endswith("_ghz")} | clocks(result.spec["platform"])
     m = result.metrics
     found |= {k: v for k, v in hardware_of(m).items() if v is not None}
-    credits = {"lfb_credits": m.get("lfb_credits"), "iio_write_credits": m.get("iio_write_credits")}
-    credits |= {"iio_read_credits": m.get("iio_read_credits"), "cores": float(cores_of(result.spec))}
+    credits = {f"{prefix}_credits": credits_of_iio(result, prefix) for prefix in ("iio_write", "iio_read")}
+    credits |= {"lfb_credits": m.get("lfb_credits"), "cores": float(cores_of(result.spec))}
     return found | {k: v for k, v in credits.items() if v}
 
 

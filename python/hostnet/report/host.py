@@ -396,16 +396,16 @@ class _Reader:
 
     def memory(self) -> Part:
         m, spec = self.m, self.platform.get("memory") or {}
-        channels = m.get("channels") or spec.get("channels")
+        channels = m.get("channels") or (spec.get("channels") or 0) * self.nodes
         both = self.nodes > 1
         part = Part("memory", "Memory of both nodes" if both else "Memory controllers and DRAM")
         if channels and spec.get("standard"):
-            part.notes.append(f"{channels:.0f} channels of {spec['standard']}" + (" each" if both else ""))
+            each = " each" if both else ""
+            part.notes.append(f"{channels / self.nodes:.0f} channels of {spec['standard']}{each}")
         bandwidth, peak = m.get("mem_bw_gbs"), m.get("mem_peak_gbs")
         if bandwidth is not None:
-            total = None if peak is None else peak * self.nodes
             part.bars.append(
-                Bar("bandwidth", bandwidth, total, "GB/s", meaning="DRAM bytes moved per second, reads and writes")
+                Bar("bandwidth", bandwidth, peak, "GB/s", meaning="DRAM bytes moved per second, reads and writes")
             )
         for name, metric, key in (("read queues", "rpq_occ", "rpq"), ("write queues", "wpq_occ", "wpq")):
             held = m.get(metric)

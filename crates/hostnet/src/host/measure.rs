@@ -5,6 +5,8 @@ use super::life::PacketTrace;
 use super::steadiness::Trend;
 use super::tenant::TenantState;
 use super::{CoreSlot, Host};
+use crate::app::WorkSource;
+use crate::config::scenario::TenantSpec;
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
@@ -570,14 +572,23 @@ pub fn statics(s: &Scenario) -> Values {
     let mib = |b: u64| b.to_f64() / f64::from(1 << 20);
     let llc = &s.platform.caches.llc;
     let probe = s.tenants.probe().map_or(0, |p| p.cores);
-    let serving = probe + s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum::<u32>();
+    // CC-NIC's own generator asks applications as well.
+    let served = |t: &&TenantSpec| check::serves(t) || t.app.work() == WorkSource::Packets;
+    let serving = probe + s.tenants.iter().filter(served).map(|t| t.cores).sum::<u32>();
+    let nodes = s.nodes().count;
     let entries = |t: TenantId| s.tenant(t).receivers() * check::rx_buffers(s, t);
-    let served = s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).map(entries).sum::<u32>();
-    let entries = probe * check::pair_buffers(s) + served;
-    let footprint = u64::from(entries) * s.rings.buffer_size.0;
-    v.set(metric::RX_FOOTPRINT_MIB, mib(footprint));
-    v.set(metric::RX_FOOTPRINT_PER_LLC, footprint.to_f64() / llc.size.0.to_f64());
-    v.set(metric::TOTAL_RX_ENTRIES, entries.into());
+    // A tenant's buffers lie at its node; a directed test has its cores at the first one.
+    let of_node = |node: u32| {
+        let here = |t: &TenantId| check::serves(s.tenant(*t)) && u32::from(s.tenant(*t).node) == node;
+        let served = s.tenant_ids().filter(here).map(entries).sum::<u32>();
+        served + if node == 0 { probe * check::pair_buffers(s) } else { 0 }
+    };
+    let size = |entries: u32| u64::from(entries) * s.rings.buffer_size.0;
+    let all = (0..nodes).map(of_node).sum();
+    let fullest = (0..nodes).map(of_node).max().unwrap_or(0);
+    v.set(metric::RX_FOOTPRINT_MIB, mib(size(all)));
+    v.set(metric::RX_FOOTPRINT_PER_LLC, size(fullest).to_f64() / llc.size.0.to_f64());
+    v.set(metric::TOTAL_RX_ENTRIES, all.into());
     v.set(metric::LLC_MIB, mib(llc.size.0));
     if matches!(s.placement.policy, PlacementPolicy::Ddio | PlacementPolicy::Idio | PlacementPolicy::Table) {
         let ways = Placement::new(&s.placement).ways();
@@ -586,7 +597,7 @@ pub fn statics(s: &Scenario) -> Values {
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
     v.set(metric::L1L2_KIB, private.to_f64() / 1024.0);
     v.set(metric::CORES, serving.into());
-    v.set(metric::CHANNELS, s.platform.memory.channels.into());
-    v.set(metric::MEM_PEAK_GBS, s.platform.memory.peak_gbs());
+    v.set(metric::CHANNELS, (nodes * s.platform.memory.channels).into());
+    v.set(metric::MEM_PEAK_GBS, f64::from(nodes) * s.platform.memory.peak_gbs());
     v
 }

@@ -38,27 +38,43 @@ fn turning(t: &DramTiming, ranks: u32) -> (f64, f64) {
 }
 
 impl Host {
-    /// Sets the predictions of the closed form, for runs with sequential streams and SSDs.
+    /// Sets the predictions of the closed form, for runs with sequential streams and SSDs. The closed form describes a node with
+    /// its own cores, devices and memory; streams and devices reach no other node's memory.
     pub(super) fn predict(&self, v: &mut Values) {
-        if let Some(p) = self.offered().zip(self.predict_input(v)).map(|(o, h)| h.predict(&o)) {
-            v.set(metric::PREDICTED_C2M_GBS, p.c2m_gbs);
-            v.set(metric::PREDICTED_P2M_GBS, p.p2m_gbs);
+        let mut of_nodes = None;
+        for node in 0..self.spec.nodes().count.to_u8() {
+            let Some((offered, host)) = self.offered(node).zip(self.predict_input(node, v)) else { return };
+            if offered.cores > 0.0 || offered.device_gbs > 0.0 {
+                let p = host.predict(&offered);
+                let (c2m, p2m) = of_nodes.unwrap_or_default();
+                of_nodes = Some((c2m + p.c2m_gbs, p2m + p.p2m_gbs));
+            }
+        }
+        if let Some((c2m, p2m)) = of_nodes {
+            v.set(metric::PREDICTED_C2M_GBS, c2m);
+            v.set(metric::PREDICTED_P2M_GBS, p2m);
         }
     }
 
-    fn offered(&self) -> Option<model::Offered> {
+    /// Traffic that `node` is offered; None where the closed form does not describe it.
+    fn offered(&self, node: u8) -> Option<model::Offered> {
         let mut o = model::Offered::default();
         for t in &self.spec.tenants {
             let AppSpec::Stream(s) = &t.app else { return None };
             if s.access != crate::app::stream::AccessOrder::Sequential {
                 return None;
             }
-            o.cores += f64::from(t.cores);
-            o.core_writes = 1.0 / s.read_fraction - 1.0;
-            o.core_run = s.contiguous.mean_lines();
+            if t.node == node {
+                // Of several streams the closed form has the mean core.
+                o.cores += f64::from(t.cores);
+                let share = f64::from(t.cores) / o.cores;
+                o.core_writes += share * (1.0 / s.read_fraction - 1.0 - o.core_writes);
+                o.core_run += share * (s.contiguous.mean_lines() - o.core_run);
+            }
         }
-        let op = match self.spec.peripherals.as_slice() {
-            [] => return (o.cores > 0.0).then_some(o),
+        let here: Vec<_> = self.spec.peripherals.iter().filter(|p| p.node() == NodeId(node)).collect();
+        let op = match here.as_slice() {
+            [] => return Some(o),
             [PeripheralSpec::Ssd(ssd)] => {
                 o.device_gbs = self.ssd_gbs(ssd)?;
                 o.device_streams = f64::from(ssd.count);
@@ -116,13 +132,16 @@ impl Host {
         seen.len().to_f64() / channels.len().max(1).to_f64()
     }
 
-    fn predict_input(&self, v: &Values) -> Option<model::PredictHost> {
+    /// The hardware of `node`, of whose I/O controllers each has a device, if it is to count.
+    fn predict_input(&self, node: u8, v: &Values) -> Option<model::PredictHost> {
         let (p, t) = (&self.spec.platform, self.machine.mem.dram.timing());
         let d: &DramSpec = &p.memory;
         let modes = d.plan().ok()?.scheduler.modes().cloned();
         let device = d.standard.device(d.device_width);
         let groups = or(d.quirks.bank_groups, device.bank_groups);
         let iio = p.iio.as_ref()?;
+        let devices = self.spec.peripherals.iter().filter(|p| p.node() == NodeId(node)).map(PeripheralSpec::count);
+        let controllers = devices.sum::<u32>().clamp(1, iio.count.max(1));
         let (t_wtr_ns, t_rtw_ns) = turning(t, d.ranks);
         // A bound of 0 means no bound.
         let bound = |lines: u32| if lines == 0 { f64::INFINITY } else { f64::from(lines) };
@@ -155,8 +174,8 @@ impl Host {
             },
             lfb_credits: f64::from(p.core.lfb),
             lfb_retry_ns: Time::from(p.core.quirks.lfb_retry).as_ns(),
-            iio_write_credits: f64::from(iio.count * iio.write_buffer),
-            iio_read_credits: f64::from(iio.count * iio.read_buffer),
+            iio_write_credits: f64::from(controllers * iio.write_buffer),
+            iio_read_credits: f64::from(controllers * iio.read_buffer),
             llc_lines: (p.caches.llc.size.0 / LINE).to_f64(),
             cha_buffer: f64::from(p.caches.llc.write_buffer),
             c2m_read_ns: v.get(metric::C2M_READ_UNLOADED_NS)?,

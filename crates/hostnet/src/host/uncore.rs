@@ -71,7 +71,22 @@ impl Host {
         v.set(metric::REMOTE_READS, mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
         v.set(metric::REMOTE_RFOS, mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>().to_f64());
         v.set(metric::SPECULATIVE_READS, b.speculative_reads.to_f64());
+        v.set(metric::CHANNELS_USED, self.channels_used());
         v.set(metric::DIRECTORY_WRITES, b.directory_writes.to_f64());
+    }
+
+    /// Number of memory channels over which the window's lines are spread: those of a node over the sum of the squares of the
+    /// nodes' shares of the lines, so that of two nodes one counts where the other moves none, and both where they move equally
+    /// many. No number without lines.
+    fn channels_used(&self) -> f64 {
+        let dram = &self.machine.mem.dram;
+        let mut lines = vec![0.0; self.machine.mem.nodes.len()];
+        for ((ch, now), then) in dram.channels().zip(self.channels()).zip(&self.meters.window.dram) {
+            let moved = since(&now, then);
+            lines[dram.node_of(ch).index()] += (moved.reads() + moved.writes()).to_f64();
+        }
+        let (all, squares) = lines.iter().fold((0.0, 0.0), |(all, squares), n| (all + n, squares + n * n));
+        all * all / squares * f64::from(self.spec.platform.memory.channels)
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {

@@ -80,7 +80,7 @@ metrics! {
         marks(Host) run(Packets, 1) run(CcNic, 1) run(Tcp, 1) run(Host, 1) sweep(Packets, 6) sweep(Tcp, 5) sweep(Host, 5);
     MEM_READ_GBS ["GB/s", Memory, Host] "DRAM bytes read per second";
     MEM_WRITE_GBS ["GB/s", Memory, Host] "DRAM bytes written per second";
-    MEM_UTILISATION ["fraction", Memory, Host] "DRAM bytes per second over the channels' peak"
+    MEM_UTILISATION ["fraction", Memory, Host] "DRAM bytes per second over the peak of all nodes' channels"
         run(Packets, 2) run(CcNic, 2) run(Tcp, 2) run(Host, 2);
     ACC_NIC_RX_WR ["lines/request", Memory, Host] "DRAM writes by the NIC's receive side";
     ACC_NIC_TX_RD ["lines/request", Memory, Host] "DRAM reads by the NIC's transmit side";
@@ -131,6 +131,7 @@ metrics! {
     REMOTE_READS ["requests", Memory, Node] "Reads of cores that another node answered" total();
     REMOTE_RFOS ["requests", Memory, Node] "Requests of cores for ownership that another node answered" total();
     SPECULATIVE_READS ["requests", Memory, Node] "Speculative reads of memory, in parallel with a snoop of the other node, whose data was not used" total();
+    CHANNELS_USED ["channels", Memory, Node] "Memory channels over which lines are spread: those of a node over the sum of squares of the nodes' shares of lines";
     DIRECTORY_WRITES ["lines", Memory, Node] "Lines that home nodes wrote to memory because the directory state of the other node's copy changed; counted with the evictions of the same memory" total();
     DRAM_LAT_AVG_NS ["ns", Memory, Host] "Mean latency of DRAM reads, controller queueing included"
         run(Packets, 4) run(CcNic, 3) run(Tcp, 3) run(Host, 3);
@@ -317,18 +318,18 @@ metrics! {
     PACKETS_BETWEEN_PAUSES ["packets", Nic, Port] "Packets accepted between two moments at which the receive ring became full";
     RX_FOOTPRINT_MIB ["MiB", Constants, Host] "Size of the receive buffers of all cores"
         run_under(Sizes, 1, ReceiveBuffers) sweep(Sizes, 1);
-    RX_FOOTPRINT_PER_LLC ["fraction", Constants, Host] "Size of the receive buffers of all cores over the capacity of the LLC"
+    RX_FOOTPRINT_PER_LLC ["fraction", Constants, Host] "Size of the receive buffers of all cores of a node over the capacity of its LLC, of the node with the largest"
         run_under(Sizes, 2, ReceiveBuffers) sweep(Sizes, 2);
-    DDIO_CAPACITY_MIB ["MiB", Constants, Host] "Capacity of the LLC ways open to the NIC"
+    DDIO_CAPACITY_MIB ["MiB", Constants, Host] "Capacity of the ways of a node's LLC that are open to the NIC"
         run_under(Sizes, 3, ReceiveBuffers) sweep(Sizes, 3);
     TOTAL_RX_ENTRIES ["buffers", Constants, Host] "Number of receive buffers of all cores"
         run_under(Sizes, 4, ReceiveBuffers) sweep(Sizes, 4);
-    LLC_MIB ["MiB", Constants, Host] "Capacity of the LLC"
+    LLC_MIB ["MiB", Constants, Host] "Capacity of a node's LLC"
         run_under(Sizes, 5, ReceiveBuffers) sweep(Sizes, 5);
     L1L2_KIB ["KiB", Constants, Host] "Capacity of the L1 data cache and the L2 of one core together";
-    CORES ["cores", Constants, Host] "Number of cores that serve packets";
-    CHANNELS ["channels", Constants, Host] "Number of memory channels";
-    MEM_PEAK_GBS ["GB/s", Constants, Host] "Peak bandwidth of all memory channels";
+    CORES ["cores", Constants, Host] "Number of cores that serve packets, through CC-NIC as well";
+    CHANNELS ["channels", Constants, Host] "Number of memory channels of all nodes";
+    MEM_PEAK_GBS ["GB/s", Constants, Host] "Peak bandwidth of the memory channels of all nodes";
     DRAM_READS_PER_BLOCK ["1/block", DirectedTest, Host] "Directed test: DRAM reads per cache block of the packet"
         marks(Directed) run(Directed, 1) sweep(Directed, 1);
     DRAM_WRITES_PER_BLOCK ["1/block", DirectedTest, Host] "Directed test: DRAM writes per cache block of the packet"
