@@ -10,7 +10,9 @@ use crate::config::scenario::TenantSpec;
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
-use crate::kernel::{Clock, Int, TenantId, Time};
+use crate::device::nic::{Nic, RingMeter};
+use crate::device::NicAt;
+use crate::kernel::{Clock, Int, PortId, TenantId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
 use crate::meter::batches::{Cell, Reading};
@@ -531,30 +533,37 @@ impl Host {
         1.0 - idle.map(|t| u128::from(t.0)).sum::<u128>().to_f64() / span / f64::from(cores)
     }
 
-    /// Sets the metrics of the threads with descriptor rings and of their NIC in the window.
+    /// Sets the metrics of the threads with descriptor rings and of their NICs in the window.
     fn ring_metrics(&self, v: &mut Values) {
-        let Some(port) = self.spec.ringed().map(|r| r.port) else { return };
-        let Some(nic) = self.machine.iio.as_ref().and_then(|iio| iio.nic(port)) else { return };
+        let nics: Vec<(PortId, &Nic)> =
+            self.machine.iio.iter().flat_map(Iio::nics).filter(|(_, nic)| nic.has_rings()).collect();
+        if nics.is_empty() {
+            return;
+        }
         let now = self.machine.now;
         let span = (now - self.meters.window.start).0.max(1).to_f64();
         v.set(metric::CPU_UTILISATION, self.polling_share());
-        let lost = |cause| nic.drops.of(cause).to_f64() / self.lost().to_f64();
+        let lost = |cause| nics.iter().map(|(_, nic)| nic.drops.of(cause)).sum::<u64>().to_f64() / self.lost().to_f64();
         v.set(metric::DROP_DMA_SHARE, lost(DropCause::DmaDrop));
         v.set(metric::DROP_CORE_SHARE, lost(DropCause::CoreDrop));
         v.set(metric::DROP_TX_SHARE, lost(DropCause::TxDrop));
-        v.set(metric::NIC_BUFFER_PEAK_KIB, nic.peak().to_f64() / 1024.0);
-        if let Some(m) = nic.ring_meter() {
-            v.set(metric::DESCRIPTORS_PER_WRITE_BACK, m.descriptors.to_f64() / m.write_backs.to_f64());
-            let completed = self.completed();
-            if completed > 0 {
-                let per = |n: u64| n.to_f64() / completed.to_f64();
-                v.set(metric::DOORBELLS_PER_PACKET, per(m.transmit_doorbells));
-                v.set(metric::TX_FETCHES_PER_PACKET, per(m.transmit_fetches));
-                v.set(metric::TX_PAYLOAD_READS_PER_PACKET, per(m.frames_read));
-                v.set(metric::FRAME_BYTES_MOVED, per(m.frame_bytes));
-            }
-            v.set(metric::DMA_PEAK_GBS, m.peak_gbs());
-            v.set(metric::DMA_BUSY, m.busy_until(now).0.to_f64() / span);
+        let meters = || nics.iter().filter_map(|(_, nic)| nic.ring_meter());
+        let sum = |of: fn(&RingMeter) -> u64| meters().map(of).sum::<u64>().to_f64();
+        v.set(metric::DESCRIPTORS_PER_WRITE_BACK, sum(|m| m.descriptors) / sum(|m| m.write_backs));
+        v.set(metric::DMA_PEAK_GBS, meters().map(RingMeter::peak_gbs).fold(0.0, f64::max));
+        v.set(metric::DMA_BUSY, meters().map(|m| m.busy_until(now).0.to_f64() / span).fold(0.0, f64::max));
+        // Segments of TCP are no packets that tenants complete, and other packets come through no ring.
+        let serving = |port: PortId| self.sources().filter(move |(_, s)| s.at == NicAt::Port(port));
+        let completed: u64 =
+            nics.iter().flat_map(|(port, _)| serving(*port)).map(|(t, _)| self.tenants[t].tally.completed).sum();
+        if completed > 0 {
+            let own = || nics.iter().filter(|(port, _)| serving(*port).next().is_some());
+            let meters = || own().filter_map(|(_, nic)| nic.ring_meter());
+            let per = |of: fn(&RingMeter) -> u64| meters().map(of).sum::<u64>().to_f64() / completed.to_f64();
+            v.set(metric::DOORBELLS_PER_PACKET, per(|m| m.transmit_doorbells));
+            v.set(metric::TX_FETCHES_PER_PACKET, per(|m| m.transmit_fetches));
+            v.set(metric::TX_PAYLOAD_READS_PER_PACKET, per(|m| m.frames_read));
+            v.set(metric::FRAME_BYTES_MOVED, per(|m| m.frame_bytes));
         }
     }
 }

@@ -251,14 +251,18 @@ impl Host {
             v.set(metric::DMA_READ_MIN_NS, t.as_ns());
         }
         let (up, down) = iio.utilisation(self.machine.now);
-        for d in iio.devices() {
-            let Endpoint::Roce(nic) = d else { continue };
-            if nic.op == DmaDirection::P2mWrite {
-                let (paused, pauses, peak) = nic.pauses(self.machine.now);
-                v.set(metric::PFC_PAUSE_FRACTION, paused.0.to_f64() / span);
-                v.set(metric::PFC_PAUSES, pauses.to_f64());
-                v.set(metric::NIC_BUFFER_PEAK_KIB, peak.to_f64() / 1024.0);
-            }
+        let receiving = iio.devices().filter_map(|d| match d {
+            Endpoint::Roce(nic) if nic.op == DmaDirection::P2mWrite => Some(nic.pauses(self.machine.now)),
+            _ => None,
+        });
+        let of_roce = receiving.reduce(|a, b| (a.0.max(b.0), a.1 + b.1, a.2.max(b.2)));
+        if let Some((paused, pauses, _)) = of_roce {
+            v.set(metric::PFC_PAUSE_FRACTION, paused.0.to_f64() / span);
+            v.set(metric::PFC_PAUSES, pauses.to_f64());
+        }
+        let peaks = iio.nics().filter_map(|(_, nic)| nic.peak());
+        if let Some(peak) = peaks.chain(of_roce.map(|(.., peak)| peak)).max() {
+            v.set(metric::NIC_BUFFER_PEAK_KIB, peak.to_f64() / 1024.0);
         }
         v.set(metric::PCIE_UP_UTIL, up);
         v.set(metric::PCIE_DOWN_UTIL, down);

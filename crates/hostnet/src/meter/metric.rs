@@ -261,10 +261,10 @@ metrics! {
     WIRE_OUT_UTIL ["fraction", Nic, Port] "Share of time that network links from the host carry packets, of the busiest link";
     SSD_MEDIA_UTIL ["fraction", Nic, Port] "Share of time that an SSD's medium (`media_rate`) is busy, of the busiest SSD";
     IIO_PATH_UTIL ["fraction", Nic, Port] "Share of time that the path from an I/O controller to the home agent carries lines, of the busiest controller";
-    PFC_PAUSE_FRACTION ["fraction", Nic, Port] "Share of time that priority flow control paused the peer of a RoCE NIC"
+    PFC_PAUSE_FRACTION ["fraction", Nic, Port] "Share of time that priority flow control paused the peer of a RoCE NIC, of the peer paused longest"
         run(Host, 3) idle_at_zero();
-    PFC_PAUSES ["frames", Nic, Port] "Pause frames by which a RoCE NIC stopped its peer" total();
-    NIC_BUFFER_PEAK_KIB ["KiB", Nic, Port] "Largest fill of a NIC's receive buffer" single()
+    PFC_PAUSES ["frames", Nic, Port] "Pause frames by which RoCE NICs stopped their peers" total();
+    NIC_BUFFER_PEAK_KIB ["KiB", Nic, Port] "Largest fill of the receive buffer of any NIC on a port" single()
         run(Tcp, 4);
     CPU_UTILISATION ["fraction", Speed, Host] "Share of time that cores of tenants with descriptor rings neither slept nor polled in vain, mean over cores";
     CLIENT_UTILISATION ["fraction", Speed, Host] "Share of time that cores of a software load generator on its own host neither slept nor polled in vain, mean over cores";
@@ -273,11 +273,11 @@ metrics! {
     DROP_DMA_SHARE ["fraction", Nic, Host] "Share of lost packets whose cause was the NIC's receive DMA (DmaDrop)";
     DROP_CORE_SHARE ["fraction", Nic, Host] "Share of lost packets whose cause was the core (CoreDrop)";
     DROP_TX_SHARE ["fraction", Nic, Host] "Share of lost packets whose cause was transmission (TxDrop)";
-    DESCRIPTORS_PER_WRITE_BACK ["descriptors", Nic, Port] "Receive descriptors per write-back of a NIC with descriptor rings in memory, mean";
-    DOORBELLS_PER_PACKET ["1/packet", Nic, Port] "Transmit doorbells per packet at a NIC with descriptor rings in memory";
-    TX_FETCHES_PER_PACKET ["1/packet", Nic, Port] "Fetches of transmit descriptors per packet by a NIC with descriptor rings in memory";
-    TX_PAYLOAD_READS_PER_PACKET ["1/packet", Nic, Port] "Reads of frames' payload per packet by a NIC with descriptor rings in memory";
-    FRAME_BYTES_MOVED ["B/packet", Nic, Port] "Bytes of frames, without descriptors, that a NIC with descriptor rings wrote to memory and read from it, per packet";
+    DESCRIPTORS_PER_WRITE_BACK ["descriptors", Nic, Port] "Receive descriptors per write-back of NICs with descriptor rings in memory, mean";
+    DOORBELLS_PER_PACKET ["1/packet", Nic, Port] "Transmit doorbells per packet at NICs with descriptor rings in memory";
+    TX_FETCHES_PER_PACKET ["1/packet", Nic, Port] "Fetches of transmit descriptors per packet by NICs with descriptor rings in memory";
+    TX_PAYLOAD_READS_PER_PACKET ["1/packet", Nic, Port] "Reads of frames' payload per packet by NICs with descriptor rings in memory";
+    FRAME_BYTES_MOVED ["B/packet", Nic, Port] "Bytes of frames, without descriptors, that NICs with descriptor rings wrote to memory and read from it, per packet";
     DMA_READ_MIN_NS ["ns", Nic, Port] "Shortest read of memory by a device on a port, from its request to the last data" single();
     DMA_PEAK_GBS ["GB/s", Nic, Port] "Receive DMA of a NIC with descriptor rings in memory in the busiest 100 ns" single();
     DMA_BUSY ["fraction", Nic, Port] "Share of time that the receive DMA of a NIC with descriptor rings in memory had lines in flight";

@@ -355,7 +355,7 @@ fn a_receive_buffer_that_is_full_says_so() {
     assert_eq!(verdicts.iter().filter(|v| v.is_ok()).count(), 4);
     assert!(verdicts[4..].iter().all(|v| *v == Err(DropCause::BufferFull)));
     assert_eq!(see_all(&mut b).len(), 4);
-    assert_eq!(b.nic().peak(), 3 * 256);
+    assert_eq!(b.nic().peak(), Some(3 * 256));
 }
 
 /// Both directions at the same time over four lanes. A request of 512 bytes takes 24 bytes up and 552 bytes down. The

@@ -636,9 +636,10 @@ impl Nic {
         }
     }
 
-    /// Largest number of bytes in the receive buffer since the restart.
-    pub fn peak(&self) -> u64 {
-        self.buffer.as_ref().map_or(0, |b| b.peak().into())
+    /// Largest number of bytes in the receive buffer since the restart; None for a NIC without queues, which receives nothing.
+    pub fn peak(&self) -> Option<u64> {
+        let fill = self.buffer.as_ref().map_or(0, |b| b.peak().into());
+        (!self.queues.is_empty()).then_some(fill)
     }
 
     /// Number of accepted packets whose service has not ended.
