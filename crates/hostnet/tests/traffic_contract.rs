@@ -368,6 +368,36 @@ fn what_came_back_is_a_capture_of_valid_frames_stamped_with_their_round_trips() 
     assert_eq!(Capture::load(&file, Wanted::Frames(None)).expect("a capture").packets.len(), 8000);
 }
 
+/// Frames of 64 B to one tenant and of 512 B to the other, three times as often: a capture leaves the checksum of 4 B out.
+#[test]
+fn packets_of_every_tenant_come_back_in_one_capture_in_their_order() {
+    let folder = Folder::new("tenants");
+    let tenant = |name: &str, packet: u32, rate: u32| {
+        format!(
+            "{{ name = \"{name}\", cores = 1, app = {{ kind = \"l3fwd\", rules = 64, zero_copy = true }}, \
+             traffic = {{ packet = \"{packet} B\", rate = \"{rate} Mpps\", stamp = 44 }} }}"
+        )
+    };
+    let text = Load { run: r#"load = "fixed", requests = 4000, warmup_requests = 1000"#, ..Load::default() }.text();
+    let first = text.find("tenant = ").expect("tenants");
+    let last = first + text[first..].find('\n').expect("a line");
+    let tenants = format!("tenant = [{}, {}]", tenant("small", 64, 1), tenant("large", 512, 3));
+    let file = folder.0.join("out.pcap");
+    let s = scenario(&text.replace(&text[first..last], &tenants));
+    run_and_capture(&s, &file, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
+    let bytes = std::fs::read(&file).expect("the capture");
+    let le = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
+    let (mut at, mut last, mut seen) = (24, 0, std::collections::BTreeMap::new());
+    while at < bytes.len() {
+        let (ns, length) = (le(at) * 1_000_000_000 + le(at + 4), le(at + 8));
+        assert!(ns >= last, "{ns} ns after {last}");
+        *seen.entry(length).or_insert(0_u32) += 1;
+        (at, last) = (at + 16 + length, ns);
+    }
+    let (small, large) = (seen[&60], seen[&508]);
+    assert!(seen.len() == 2 && small + large >= 4000 && small.abs_diff(1000) < 20, "{seen:?}");
+}
+
 #[test]
 fn captured_frames_come_back_with_their_addresses_swapped_or_rewritten() {
     let folder = Folder::new("replayed");

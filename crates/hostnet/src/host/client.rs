@@ -1,6 +1,6 @@
 //! The load generator of a host: its construction, its wire, its closed loop, and its metrics of a measurement window.
 
-use super::traffic_source::PacketOwner;
+use super::traffic_source::{PacketOwner, TrafficSource};
 use super::two_hosts::LinkEnd;
 use super::Host;
 use crate::app::AppSpec;
@@ -12,15 +12,17 @@ use crate::device::NicAt;
 use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
 use crate::meter::table::table;
 use crate::meter::{metric, MetricId, Values};
-use crate::traffic::generator::{Flows, Generator, Returned, Rtt, Sizes, CHECKSUM};
+use crate::traffic::generator::{Flows, Generator, Rtt, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
-use crate::traffic::writer::FrameFormat;
+use crate::traffic::pcap::Capture;
+use crate::traffic::writer::{FrameFormat, ReturnedFrames};
 use crate::traffic::TrafficEvent;
 use serde_json::{json, Value};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Percentiles of round trips, with their shares.
 pub(super) const RTT_PERCENTILES: [(MetricId, f64); 4] =
@@ -218,22 +220,23 @@ impl Host {
         }
     }
 
-    /// Contents of the frames that return to the generator.
-    pub(super) fn frames(&self) -> FrameFormat {
-        let t = &self.spec.traffic;
+    /// Contents of the frames that return to the generator of `tenant`, which may replay `capture`.
+    fn frames(&self, tenant: TenantId, capture: Option<Arc<Capture>>) -> FrameFormat {
+        let t = self.spec.traffic_of(tenant);
         FrameFormat {
             host: t.destination_mac.unwrap_or(Mac::HOST),
             generator: t.source_mac,
             udp: t.protocol == Protocol::Udp,
             stamp: t.stamp,
-            capture: self.sources().find_map(|(_, s)| s.capture.clone()),
-            answers: self.spec.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))),
+            capture,
+            answers: matches!(self.spec.tenant(tenant).app, AppSpec::Memcached(_)),
         }
     }
 
-    /// Packets that returned in the window.
-    pub fn returned(&self) -> &[Returned] {
-        self.sources().next().map_or(&[], |(_, s)| s.generator.returned())
+    /// Packets that returned in the window to the generator of each tenant.
+    pub(super) fn returned(&self) -> ReturnedFrames {
+        let own = |(t, s): (_, &TrafficSource)| (self.frames(t, s.capture.clone()), s.generator.returned().to_vec());
+        self.sources().map(own).collect()
     }
 
     /// Sets the generator's metrics of a window of `us` microseconds.

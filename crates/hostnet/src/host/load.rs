@@ -26,11 +26,10 @@ use crate::meter::table::table;
 use crate::meter::{metric, slope, MetricId, Values};
 use crate::probe::{self, ProbeSpec};
 use crate::traffic::arrival::{Arrivals, Gaps};
-use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, CaptureError, LateOnLink};
 use crate::traffic::search::{Bracket, Peak, Search, Trial};
-use crate::traffic::writer::{self, FrameFormat};
-use serde_json::{json, Map};
+use crate::traffic::writer::{self, ReturnedFrames};
+use serde_json::{json, Map, Value};
 use std::path::Path;
 use std::slice;
 use std::sync::Arc;
@@ -141,11 +140,9 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
         return Err(format!("{what} the generator on the wire; a capture of what comes back to {to} is not built yet"));
     }
     let file = PartialFile::beside(out)?;
-    let mut returned = None;
+    let mut returned = ReturnedFrames::default();
     let outcome = run_of(spec, Beside { back: Some(&mut returned), ..Beside::default() }, progress)?;
-    if let Some((frames, packets)) = returned {
-        file.finish(|w| writer::write(w, &frames, &packets))?;
-    }
+    file.finish(|w| writer::write(w, &returned))?;
     Ok(outcome)
 }
 
@@ -174,14 +171,11 @@ pub fn run_and_trace_memory(
     Ok(outcome)
 }
 
-/// Packets that returned, and the contents of their frames.
-pub(super) type Back = Option<(FrameFormat, Vec<Returned>)>;
-
 /// Tasks of a run beside its measurement.
 #[derive(Default)]
 pub(super) struct Beside<'a> {
-    /// The packets that return to the generator are kept here.
-    pub(super) back: Option<&'a mut Back>,
+    /// The packets that return to the generators are kept here.
+    pub(super) back: Option<&'a mut ReturnedFrames>,
     /// A user-defined control plane.
     pub(super) control: Option<Control>,
     /// The lives of these packets are recorded.
@@ -256,7 +250,7 @@ fn simulate(
         run.fixed()?;
     }
     if let Some(back) = back {
-        *back = Some((run.world.members[0].frames(), run.world.members[0].returned().to_vec()));
+        *back = run.world.members[0].returned();
     }
     if let Some(requests) = requests {
         *requests = run.world.members[0].machine.mem.dram.trace.take().unwrap_or_default();

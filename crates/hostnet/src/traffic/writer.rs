@@ -46,18 +46,23 @@ pub struct FrameFormat {
     pub answers: bool,
 }
 
-/// Writes a capture of `returned`, in that order.
+/// Packets that returned to the generators, those of each generator with the contents of their frames.
+pub type ReturnedFrames = Vec<(FrameFormat, Vec<Returned>)>;
+
+/// Writes a capture of the packets of all generators, in the order in which they `returned`.
 ///
 /// # Errors
 /// Returns the system's error.
-pub fn write(out: &mut dyn Write, frames: &FrameFormat, returned: &[Returned]) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, returned: &ReturnedFrames) -> io::Result<()> {
     out.write_all(&NANOSECONDS.to_le_bytes())?;
     out.write_all(&VERSION.0.to_le_bytes())?;
     out.write_all(&VERSION.1.to_le_bytes())?;
     for n in [0, 0, LONGEST, ETHERNET] {
         out.write_all(&n.to_le_bytes())?;
     }
-    for r in returned {
+    let mut all: Vec<_> = returned.iter().flat_map(|(frames, own)| own.iter().map(move |r| (frames, r))).collect();
+    all.sort_by_key(|(_, r)| r.back);
+    for (frames, r) in all {
         let (frame, length) = frames.frame(r);
         let ns = r.back.0 / 1000;
         let (second, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
