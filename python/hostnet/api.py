@@ -222,14 +222,15 @@ def named_by_file(scenario: Scenario) -> Iterator[None]:
 
 
 def leniently(scenario: Scenario) -> Scenario:
-    """The scenario, with a capture that is replayed up to its damage. Raises HostnetError for a scenario without a
+    """The scenario, with every capture replayed up to its damage. Raises HostnetError for a scenario without a
     capture."""
-    if "pcap" not in scenario.traffic:
+    captures = [key for key in files_of(scenario.to_dict()) if key.endswith(".pcap")]
+    if not captures:
         raise HostnetError(
             f"{scenario._file}: replays no capture, so --lenient (lenient=True) has nothing to do; "
             'give traffic.arrivals = "pcap" and traffic.pcap.file, or leave it out.'
         )
-    return scenario.with_({"traffic.pcap.lenient": True})
+    return scenario.with_({f"{key}.lenient": True for key in captures})
 
 
 def values(path: str, given: Iterable[Any]) -> list[Any]:

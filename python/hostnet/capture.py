@@ -1,4 +1,4 @@
-"""Contents of a replayed capture, and the packets that were not replayed, by reason."""
+"""Contents of replayed captures, and the packets that were not replayed, by reason."""
 
 from __future__ import annotations
 
@@ -55,29 +55,34 @@ def _reasons(skipped: Mapping[str, int]) -> str:
     return "; ".join(f"{n:,} {why}" for why, n in sorted(skipped.items(), key=lambda item: -item[1]))
 
 
-def held(data: Mapping[str, Any]) -> Held | None:
-    """Contents of the capture of a result (as `Result.data`); None for a result without a capture."""
-    rows = ((data.get("tables") or {}).get("capture") or {}).get("rows")
-    if not rows:
-        return None
-    file = ((data["spec"].get("traffic") or {}).get("pcap") or {}).get("file", "")
-    of = {
-        kind: {what: n for k, what, n in rows if k == kind} for kind in ("file", "replayed", "reply", "skipped", "note")
-    }
-    total = {kind: sum(of[kind].values()) for kind in of}
-    return Held(
-        os.path.normpath(file) if file else "",
-        total["file"],
-        total["replayed"],
-        total["reply"],
-        of["skipped"],
-        of["note"],
-    )
+def held(data: Mapping[str, Any]) -> list[Held]:
+    """Contents of the captures of a result (as `Result.data`), in the order of the tenants to which they are replayed."""
+    table = (data.get("tables") or {}).get("capture") or {"columns": [], "rows": []}
+    names = [c["name"] for c in table["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in table["rows"]]
+    tenants = dict.fromkeys(row.get("tenant") for row in rows)
+    return [_held(_file(data["spec"], t), [r for r in rows if r.get("tenant") == t]) for t in tenants]
+
+
+def _file(spec: Mapping[str, Any], tenant: str | None) -> str:
+    """Path of the capture that is replayed to a tenant: that of its own traffic, or of the scenario's."""
+    own = next((t.get("traffic") for t in spec.get("tenant") or () if t.get("name") == tenant), None)
+    for traffic in (own, spec.get("traffic")):
+        if file := ((traffic or {}).get("pcap") or {}).get("file"):
+            return os.path.normpath(str(file))
+    return ""
+
+
+def _held(file: str, rows: list[dict[str, Any]]) -> Held:
+    kinds = ("file", "replayed", "reply", "skipped", "note")
+    of = {kind: {r["what"]: r["packets"] for r in rows if r["kind"] == kind} for kind in kinds}
+    packets, replayed, replies = (sum(of[kind].values()) for kind in kinds[:3])
+    return Held(file, packets, replayed, replies, of["skipped"], of["note"])
 
 
 def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
     """Contents of the captures of several results, each capture once."""
-    found = [h for r in results if (h := held(r)) is not None]
+    found = [h for r in results for h in held(r)]
     return [h for i, h in enumerate(found) if h not in found[:i]]
 
 

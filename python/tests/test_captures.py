@@ -88,7 +88,7 @@ def test_a_capture_drives_every_application_with_its_sizes_and_times(app):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what goes to other ports was not asked for
         result = hn.run(scenario(APPS[app], REAL, port=11211))
-    assert held(result.data).replayed == REQUESTS
+    assert [h.replayed for h in held(result.data)] == [REQUESTS]
     assert result["offered_mrps"] == pytest.approx(2.0, rel=0.02)
     bits = result["net_gbps"] * 1e3 / result["throughput_mrps"]
     assert bits == pytest.approx(8 * REQUEST_BYTES / REQUESTS, rel=0.01)
@@ -175,7 +175,7 @@ MIXED = [GET] * 20 + [CUT] * 4 + [FRAGMENT] * 3 + [tcp()] * 2 + [BINARY] + [udp(
 
 def test_what_was_skipped_is_counted_by_reason(tmp_path):
     with pytest.warns(CaptureWarning):
-        h = held(hn.run(memcached(tmp_path, MIXED)).data)
+        [h] = held(hn.run(memcached(tmp_path, MIXED)).data)
     assert (h.packets, h.replayed, h.replies) == (35, 20, 0)
     assert h.skipped == {
         "cut short by the snap length": 4,
@@ -197,7 +197,7 @@ def test_much_that_is_skipped_is_a_warning_with_the_reasons(cli, tmp_path):
     line = "20 of 35 packets replayed, skipped 15 (5 to another port; 4 cut short by the snap length; 3 fragments of IP datagrams; 2 TCP; 1 not"
     assert line in " ".join(done.stdout.split())
     stored = json.loads(next((tmp_path / "out").glob("result-*.json")).read_text())
-    assert ["skipped", "TCP", 2] in stored["tables"]["capture"]["rows"]
+    assert ["t", "skipped", "TCP", 2] in stored["tables"]["capture"]["rows"]
     cli("report", tmp_path / "out", check=0)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<h2>Captures</h2>" in page and "3 fragments of IP datagrams" in page
@@ -205,12 +205,44 @@ def test_much_that_is_skipped_is_a_warning_with_the_reasons(cli, tmp_path):
     assert swept.stdout.count("packets replayed") == 1 and swept.stderr.count("warning") == 1
 
 
+def test_captures_of_several_tenants_are_told_with_their_names_in_whichever_order(cli, tmp_path):
+    """Of 30 packets to the port 10 are skipped, beside 5 to another one; of the whole capture none is, until its last packet is cut."""
+    files = {"mixed": write(tmp_path / "mixed.pcap", MIXED), "whole": write(tmp_path / "whole.pcap", [GET] * 9)}
+    own = {
+        name: {
+            "name": name,
+            "cores": 1,
+            "app": {"kind": "memcached"},
+            "traffic": {"arrivals": "pcap", "rate": "1 Mrps"},
+        }
+        for name in ("mixed", "whole", "again")
+    }
+    for name, tenant in own.items():
+        tenant["traffic"]["pcap"] = {"file": str(files.get(name, files["mixed"]))}
+    base = memcached(tmp_path, [GET] * 2).with_(
+        {"traffic.pcap": None, "traffic.arrivals": "none", "traffic.rate": None}
+    )
+    for order in ("mixed", "whole", "again"), ("whole", "again", "mixed"):
+        several = base.with_(tenant=[own[name] for name in order])
+        with pytest.warns(CaptureWarning, match=f"^{tmp_path}/mixed.pcap: 29 % of its 35 packets are not") as raised:
+            result = hn.run(several)
+        assert [(h.file, h.packets) for h in held(result.data)] == [
+            (str(own[name]["traffic"]["pcap"]["file"]), 9 if name == "whole" else 35) for name in order
+        ]
+        assert len(raised) == 1, "a capture that two tenants replay is told once"
+    files["whole"].write_bytes(files["whole"].read_bytes()[:-1])
+    file = tmp_path / "several.toml"
+    file.write_text(several.to_toml())
+    assert "packet 9" in cli("run", file, check=2).stderr
+    assert f"{files['whole']}: is truncated or damaged behind packet 8" in cli("run", file, "--lenient", check=0).stderr
+
+
 def test_a_few_skipped_packets_are_no_warning(tmp_path):
     few = [GET] * 200 + [tcp()] * 5
     assert 5 / 205 < MOST_SKIPPED
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert held(hn.run(memcached(tmp_path, few)).data).skipped == {"TCP": 5}
+        assert [h.skipped for h in held(hn.run(memcached(tmp_path, few)).data)] == [{"TCP": 5}]
 
 
 def test_a_run_without_a_capture_has_no_word_of_one(cli, tiny_file):
@@ -343,7 +375,7 @@ def test_frames_cut_before_their_ports_are_a_warning(tmp_path):
     frame = udp(b"x" * 18, port=2000)
     file = write(tmp_path / "mixed.pcap", [(frame, 34)] * 5 + [frame] * 5)
     with pytest.warns(CaptureWarning, match="50 % of its 10 packets are not replayed: 5 cut short by the snap length"):
-        h = held(hn.run(scenario(APPS["touchdrop"], file, port=2000)).data)
+        [h] = held(hn.run(scenario(APPS["touchdrop"], file, port=2000)).data)
     assert (h.replayed, h.skipped) == (5, {"cut short by the snap length": 5})
 
 
@@ -355,10 +387,11 @@ def test_a_capture_faster_than_its_link_is_a_warning_with_the_figures(tmp_path):
     says = r"is faster than the link .*: 99 % of its 101 replayed packets come later .* up to 104.8 us: the link carries 4 Gbps"
     with pytest.warns(CaptureWarning, match=says):
         result = hn.run(own)
-    assert held(result.data).notes == {"packets later than captured, by up to 104.8 us: the link carries 4 Gbps": 100}
+    late = {"packets later than captured, by up to 104.8 us: the link carries 4 Gbps": 100}
+    assert [h.notes for h in held(result.data)] == [late]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert held(hn.run(own.with_({"peripheral.0.link": "10 Gbps"})).data).notes == {}
+        assert [h.notes for h in held(hn.run(own.with_({"peripheral.0.link": "10 Gbps"})).data)] == [{}]
 
 
 def test_a_saved_result_replays_its_own_capture_from_any_directory(tmp_path, monkeypatch):
@@ -370,14 +403,14 @@ def test_a_saved_result_replays_its_own_capture_from_any_directory(tmp_path, mon
     (tmp_path / "here" / "own.toml").write_text(text)
     monkeypatch.chdir(tmp_path / "here")
     first = hn.run("own.toml")
-    assert held(first.data).replayed == 2
+    assert [h.replayed for h in held(first.data)] == [2]
     first.save("o/result-0000.json")
     saved = tmp_path / "here" / "o" / "result-0000.json"
     digest = hashlib.sha256((tmp_path / "here" / "x.pcap").read_bytes()).hexdigest()
     assert json.loads(saved.read_text())["files"] == {"traffic.pcap": digest}
     monkeypatch.chdir(tmp_path / "there")
     again = hn.run(str(saved))
-    assert held(again.data).replayed == 2 and again.metrics == first.metrics
+    assert [h.replayed for h in held(again.data)] == [2] and again.metrics == first.metrics
     # Other contents are refused, and another file that is named is not.
     os.replace(tmp_path / "there" / "x.pcap", tmp_path / "here" / "x.pcap")
     with pytest.raises(
@@ -388,7 +421,7 @@ def test_a_saved_result_replays_its_own_capture_from_any_directory(tmp_path, mon
         hn.sweep(str(saved), {"seed": [1, 2]})
     write(tmp_path / "mine.pcap", [GET] * 3)
     other = hn.Scenario.load(str(saved)).with_({"traffic.pcap.file": str(tmp_path / "mine.pcap")})
-    assert held(hn.run(other).data).replayed == 3
+    assert [h.replayed for h in held(hn.run(other).data)] == [3]
     (tmp_path / "here" / "x.pcap").unlink()
     with pytest.raises(hn.HostnetError, match=r'traffic.pcap.file = ".*/here/x.pcap" is not a file'):
         hn.run(str(saved))

@@ -49,7 +49,7 @@ def test_a_damaged_capture_is_refused_with_its_packet_unless_the_reader_is_lenie
         hn.run(own)
     with pytest.warns(CaptureWarning, match="is truncated or damaged behind packet 7"):
         result = hn.run(own, lenient=True)
-    h = held(result.data)
+    [h] = held(result.data)
     assert (h.packets, h.replayed, h.notes[DAMAGED]) == (7, 7, 7)
     refused = cli("run", file, check=2)
     assert refused.stderr.count("\n") == 1 and "packet 8" in refused.stderr

@@ -319,13 +319,24 @@ impl Run<'_, '_> {
 
     /// Gives the result of scenario `i`.
     fn deliver(&mut self, i: usize, mut outcome: Outcome) {
-        let captured = self.world.members[0].sources().find_map(|(t, s)| Some((t, s.capture.clone()?)));
-        if let Some((tenant, capture)) = captured {
-            outcome.tables.insert("capture".into(), capture.table(self.late_on_link(tenant, &capture)));
-        }
+        outcome.tables.extend(self.captures().map(|captures| ("capture".to_string(), captures)));
         outcome.values.set(metric::SIM_EVENTS, self.events.to_f64());
         outcome.values.set(metric::SIM_REQUESTS, self.done.to_f64());
         (self.on_result)(i, outcome);
+    }
+
+    /// Table of the captures that are replayed to the tenants: the packets read, replayed and skipped, in words.
+    fn captures(&self) -> Option<Value> {
+        let replayed = self.world.members[0].sources().filter_map(|(t, s)| Some((t, s.capture.as_ref()?)));
+        let rows: Vec<Vec<Value>> = replayed
+            .flat_map(|(t, capture)| {
+                let tenant = &self.spec.tenant(t).name;
+                let rows = capture.rows(self.late_on_link(t, capture)).into_iter();
+                rows.map(move |(kind, what, n)| vec![json!(tenant), json!(kind), json!(what), json!(n)])
+            })
+            .collect();
+        let columns = [("tenant", ""), ("kind", ""), ("what", ""), ("packets", "packets")];
+        (!rows.is_empty()).then(|| table(&columns, rows))
     }
 
     fn fixed(&mut self) -> Result<(), String> {

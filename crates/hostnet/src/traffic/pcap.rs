@@ -5,7 +5,6 @@ use super::memcached::{self, MemcachedRequest, ReplyState};
 use super::records::{self, Damage, Record, LONGEST_PACKET, LONGEST_RECORD};
 use crate::kernel::units::Bandwidth;
 use crate::kernel::{rng, Int, Time};
-use serde_json::{json, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -199,9 +198,9 @@ pub struct CaptureCounts {
 }
 
 impl CaptureCounts {
-    /// Table `capture` of a result: the packets read, replayed and skipped, in words. Kinds are "file", "replayed",
+    /// The packets read, replayed and skipped, in words, each with its kind and number. Kinds are "file", "replayed",
     /// "reply", "skipped" (one row for each reason that occurred) and "note".
-    pub fn table(&self) -> Value {
+    pub fn rows(&self) -> Vec<(&'static str, String, u64)> {
         let mut rows =
             vec![("file", "packets in the file", self.records), ("replayed", "packets replayed", self.requests)];
         rows.push(("reply", "replies of the server", self.replies));
@@ -211,10 +210,7 @@ impl CaptureCounts {
             ("packets stamped earlier than one before them", self.backwards),
         ];
         rows.extend(notes.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| ("note", what, n)));
-        let column = |name: &str, unit: &str| json!({"name": name, "unit": unit});
-        let columns = [column("kind", ""), column("what", ""), column("packets", "packets")];
-        let rows: Vec<Value> = rows.into_iter().map(|(kind, what, n)| json!([kind, what, n])).collect();
-        json!({"columns": columns, "rows": rows})
+        rows.into_iter().map(|(kind, what, n)| (kind, what.to_string(), n)).collect()
     }
 }
 
@@ -409,19 +405,19 @@ impl Capture {
         }
     }
 
-    /// The table of `CaptureCounts::table`, with notes on where the reading of a damaged file ended, and on packets
-    /// that the link carries `late`.
-    pub fn table(&self, late: Option<LateOnLink>) -> Value {
-        let mut table = self.counts.table();
-        if let (Some(_), Some(rows)) = (&self.damage, table["rows"].as_array_mut()) {
-            rows.push(json!(["note", BEFORE_DAMAGE, self.counts.records]));
+    /// The rows of `CaptureCounts::rows`, with notes on where the reading of a damaged file ended, and on packets that the
+    /// link carries `late`.
+    pub fn rows(&self, late: Option<LateOnLink>) -> Vec<(&'static str, String, u64)> {
+        let mut rows = self.counts.rows();
+        if self.damage.is_some() {
+            rows.push(("note", BEFORE_DAMAGE.to_string(), self.counts.records));
         }
-        if let (Some(late), Some(rows)) = (late, table["rows"].as_array_mut()) {
+        if let Some(late) = late {
             let us = late.most.as_ns() / 1e3;
             let what = format!("packets later than captured, by up to {us:.1} us: the link carries {}", late.rate);
-            rows.push(json!(["note", what, late.packets]));
+            rows.push(("note", what, late.packets));
         }
-        table
+        rows
     }
 
     /// Keys of a multi-key get after its first.
