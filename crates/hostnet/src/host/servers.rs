@@ -27,7 +27,7 @@ impl Host {
     pub(super) fn servers(&self, v: &mut Values) {
         let now = self.machine.now;
         let span = (now - self.meters.window.start).0.max(1).to_f64();
-        let share = |busy: Time| (busy.0.to_f64() / span).min(1.0);
+        let share = |busy: Time| self.share_of_window(busy);
         let mem = &self.machine.mem;
         let devices = || self.machine.iio.iter().flat_map(Iio::devices);
         let ahead = self.machine.cpus.iter().filter_map(|c| c.prefetcher.as_ref()).map(|p| p.queue.read(now));
@@ -79,6 +79,12 @@ impl Host {
         }
     }
 
+    /// Share of the window that `busy` is, at most 1.
+    pub(super) fn share_of_window(&self, busy: Time) -> f64 {
+        let span = (self.machine.now - self.meters.window.start).0.max(1).to_f64();
+        (busy.0.to_f64() / span).min(1.0)
+    }
+
     /// Shares of the window in which the data bus of each memory channel carried lines.
     fn channel_shares(&self, span: f64) -> impl Iterator<Item = f64> {
         let before = self.meters.window.dram.iter();
@@ -94,8 +100,9 @@ impl Host {
         for (_, s) in self.sources() {
             let Some((there, back)) = s.generator.wire_busy(now) else { continue };
             outward.extend(back);
-            match inward.iter_mut().find(|w| w.0 == s.at) {
-                Some(w) => w.1 += there, // several tenants take turns on the link of one NIC
+            // Several tenants take turns on the link of a NIC on a port; at the NIC on the chip each tenant has its own.
+            match inward.iter_mut().find(|w| w.0 == s.at && s.at != NicAt::Chip) {
+                Some(w) => w.1 += there,
                 None => inward.push((s.at, there)),
             }
         }

@@ -258,6 +258,11 @@ impl World<Host> {
     pub(super) fn client_metrics(&self, v: &mut Values) {
         let Some(client) = self.members.get(1) else { return };
         v.set(metric::CLIENT_UTILISATION, client.polling_share());
+        // The client's NIC drives the link to the host.
+        if let Some(busy) = client.linked_nic().and_then(|nic| nic.wire_busy(client.machine.now)) {
+            let others = v.get(metric::WIRE_IN_UTIL).unwrap_or(0.0);
+            v.set(metric::WIRE_IN_UTIL, others.max(client.share_of_window(busy)));
+        }
         v.set(metric::CLIENT_DROPS, client.lost().to_f64());
         v.set(metric::CLIENT_LATE, client.software_client().map_or(0, SoftwareClient::late).to_f64());
     }
