@@ -8,7 +8,7 @@ use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
 use crate::meter::table::table;
 use crate::meter::{metric, Values};
-use crate::stack::{Software, Thread};
+use crate::stack::{BurstTimes, Software, Thread};
 use serde_json::{json, Value};
 
 /// Agents that write and read lines by themselves.
@@ -59,11 +59,11 @@ impl Host {
             v.set(metric::HINTS_DROPPED, dropped.to_f64());
             v.set(metric::HINTS_FETCHED, fetched.to_f64());
         }
-        let bursts = self.tenants.iter().find_map(|t| t.tally.bursts.as_ref());
-        if let Some(us) = bursts.and_then(|b| b.mean_us()) {
+        let bursts: Vec<&BurstTimes> = self.tenants.iter().filter_map(|t| t.tally.bursts.as_ref()).collect();
+        if let Some(us) = BurstTimes::mean_us(&bursts) {
             v.set(metric::BURST_US, us);
         }
-        if let Some(us) = bursts.and_then(|b| b.mean_start_us()) {
+        if let Some(us) = BurstTimes::mean_start_us(&bursts) {
             v.set(metric::BURST_START_US, us);
         }
         if let Some(share) = self.batch_cached() {

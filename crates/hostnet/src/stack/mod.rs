@@ -395,9 +395,9 @@ impl BurstTimes {
         }
     }
 
-    /// Mean duration of the bursts that lie wholly within the window, in microseconds.
-    pub fn mean_us(&self) -> Option<f64> {
-        mean(self.whole().map(|b| b.ended - b.began))
+    /// Mean duration of the bursts of `all` that lie wholly within the window, in microseconds.
+    pub fn mean_us(all: &[&BurstTimes]) -> Option<f64> {
+        mean(all.iter().flat_map(|times| times.whole()).map(|b| b.ended - b.began))
     }
 
     /// Bursts that lie wholly within the window; a burst that an end of the window cuts has fewer packets.
@@ -406,11 +406,16 @@ impl BurstTimes {
         self.seen.iter().filter(move |b| b.packets * 10 >= most * 9)
     }
 
-    /// Mean time from a burst's first line until a core takes the first packet of the burst, over the bursts that lie
+    /// Mean time from a burst's first line until a core takes the first packet of the burst, over the bursts of `all` that lie
     /// wholly within the window, in microseconds.
-    pub fn mean_start_us(&self) -> Option<f64> {
+    pub fn mean_start_us(all: &[&BurstTimes]) -> Option<f64> {
+        mean(all.iter().flat_map(|times| times.starts()))
+    }
+
+    /// Times from the first line of each burst within the window until a core takes the burst's first packet.
+    fn starts(&self) -> impl Iterator<Item = Time> + '_ {
         let taken = |n| self.first.iter().find(|f| f.0 == n).map(|f| f.1);
-        mean(self.whole().filter_map(|b| Some(taken(b.number)?.saturating_sub(b.began))))
+        self.whole().filter_map(move |b| Some(taken(b.number)?.saturating_sub(b.began)))
     }
 }
 
