@@ -254,6 +254,13 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
         &text(4, "", "", "").replace("[[peripheral]]\nkind = \"ethernet\"", ""),
         "\"tcp_receive\" and a [[peripheral]]",
     );
+    let beside = "[[tenant]]\nname = \"pmd\"\ncores = 1\nstack = \"poll_mode\"\napp = { kind = \"testpmd\" }\n\
+                  traffic = { arrivals = \"keep_depth\", depth = 4 }\n";
+    bad(
+        &(behind_rings("", "").replace("[traffic.dctcp]\n", "") + beside),
+        "tenant[0].app.kind = \"tcp_receive\": its senders have the link of the NIC to themselves, and tenant[1] has the same NIC; \
+         give one of them a NIC of its own",
+    );
     let icelake = text(4, "", "", "").replace("platform = \"cascadelake\"", "platform = \"icelake\"");
     bad(&icelake, "platform \"icelake\" lacks");
 }

@@ -75,15 +75,11 @@ fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
     let named = |p: &PeripheralSpec| p.ethernet().is_some_and(|e| of.is_none() || e.name.as_ref() == of);
     let nic = s.peripherals.iter().position(named).filter(|_| t.has_port());
     let own = serves(t) || t.stack.ccnic().is_some() || matches!(t.app, AppSpec::Pingpong(_));
-    let search = s.run.load.searches();
+    // A search leaves tenants alone whose packets come from no load generator.
+    let load = if s.run.load.searches() && !serves(t) { Load::Fixed } else { s.run.load };
     let run = match own {
-        true => RunSpec { time: super::scenario::span(), ..s.run.clone() },
-        false => RunSpec {
-            requests: super::scenario::requests(),
-            warmup_requests: None,
-            load: if search { Load::Fixed } else { s.run.load },
-            ..s.run.clone()
-        },
+        true => RunSpec { time: super::scenario::span(), load, ..s.run.clone() },
+        false => RunSpec { requests: super::scenario::requests(), warmup_requests: None, load, ..s.run.clone() },
     };
     let mut traffic = s.traffic_of(tenant).clone();
     if !own {
@@ -155,6 +151,14 @@ pub(super) fn shared(s: &Scenario) -> Check {
         for t in &tenants {
             let Some(o) = other(*t) else { continue };
             let (key, spec) = (format!("tenant[{}]", t.index()), s.tenant(*t));
+            need(!matches!(spec.app, AppSpec::TcpReceive(_)), || {
+                format!(
+                    "{key}.app.kind = \"tcp_receive\": its senders have the link of {} to themselves, and tenant[{}] has the same NIC; give \
+                     one of them a NIC of its own",
+                    whose(),
+                    o.index()
+                )
+            })?;
             need(spec.has_rings(), || {
                 format!(
                     "{key} receives frames with a completion each, and {} writes descriptors back to rings for tenant[{}]; \
