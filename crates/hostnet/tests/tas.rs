@@ -92,6 +92,17 @@ fn offered_requests_are_requests_and_packets_are_packets() {
     }
 }
 
+/// A lone request is a frame of 64 B of data each way, 134 B with headers and checksum, and its acknowledgement 70 B: as many bits
+/// are offered as come back.
+#[test]
+fn rates_in_bits_are_those_of_frames_in_both_directions() {
+    let o = simulate(&text(false, 1, (1, 1), "low_level", 400));
+    let bits = get(&o, "throughput_mrps") * (134.0 + 70.0) * 8.0 / 1e3;
+    for metric in ["offered_gbps", "achieved_gbps"] {
+        assert!((get(&o, metric) / bits - 1.0).abs() < 0.01, "{metric}: {} and not {bits}", get(&o, metric));
+    }
+}
+
 /// One request in flight is one segment in each direction; the server and the client each send one acknowledgement. A
 /// frame of 134 B with its check sequence takes 20 B more on the wire.
 #[test]

@@ -59,9 +59,12 @@ impl Role for Service {
         let now = bus.machine.now;
         let Some(nic) = bus.machine.nic_at(NicAt::Port(port)) else { return true };
         nic.life_ends(id, now);
+        let check = nic.check_sequence();
         let p = end_packet(nic, id);
         let Some(generator) = bus.generator.as_deref_mut() else { return true };
         self.ended += 1;
+        // An acknowledgement has the record of the segment that it acknowledges.
+        generator.rtt.bytes += u64::from(p.tx_bytes + check);
         if p.kind != REPLIES {
             return true;
         }
@@ -70,7 +73,7 @@ impl Role for Service {
         let rpc = self.spec.rpc.0.to_u32();
         for made in self.client.on_segment_sent(TasSegment::of(p.flow, p.key)) {
             bus.tally.completed(now - made, rpc);
-            generator.came_back(back - made, rpc);
+            generator.came_back(back - made, 0);
         }
         bus.machine.cal.post(back, TrafficEvent::Back(bus.tenant));
         true
