@@ -44,6 +44,21 @@ def test_an_epoch_has_the_counts_of_tenants_and_cores_and_sets_ways() -> None:
             hn.run(scenario(), control=wrong, interval="10 us")
 
 
+def test_an_epoch_has_the_packets_of_tenants_on_cc_nic() -> None:
+    """20 packets a microsecond are 200 in an epoch of 10 us; those under way at its ends are few."""
+    seen = []
+    changes = {"traffic": {"arrivals": "fixed", "rate": "20 Mpps"}, "run.requests": 2000, "run.warmup_requests": 500}
+    result = hn.run(
+        hn.Scenario.load("ccnic-forward").with_(changes),
+        control=lambda epoch: seen.append(epoch.tenants[0]),
+        interval="10 us",
+    )
+    for t in seen[1:]:
+        assert t["offered"] == pytest.approx(200, abs=40) and t["served"] == pytest.approx(200, abs=40)
+        assert 0.5 * result["rtt_median_us"] < t["lat_p50_us"] < 2 * result["rtt_median_us"]
+    assert len(seen) > 3
+
+
 def test_an_interval_that_no_run_reaches_is_a_warning_and_another_type_a_sentence() -> None:
     calls: list[float] = []
     result = hn.run(scenario(), control=lambda epoch: calls.append(epoch.now_us), interval="10 s")

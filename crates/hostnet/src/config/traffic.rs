@@ -828,9 +828,19 @@ pub fn is_searched(s: &Scenario, tenant: TenantId) -> bool {
 
 /// Checks that a search has a tenant whose rate it may vary.
 pub(super) fn searched(s: &Scenario) -> Check {
-    let search = s.run.load.searches();
+    if !s.run.load.searches() {
+        return Ok(());
+    }
     let mut serving = s.tenant_ids().filter(|t| serves(s.tenant(*t)));
-    let Some(first) = serving.clone().next().filter(|_| search) else { return Ok(()) };
+    let Some(first) = serving.clone().next() else {
+        let Some(i) = s.ccnic_tenant() else { return Ok(()) };
+        return Err(format!(
+            "run.load = \"{}\" searches for the rate of a load generator beyond a wire, and tenant[{}] has its packets from the \
+             threads of CC-NIC; choose run.load = \"fixed\", and sweep traffic.rate",
+            super::check::word(s.run.load),
+            i.index()
+        ));
+    };
     need(serving.any(|t| is_searched(s, t)), || {
         format!(
             "run.load = \"{}\" searches for the rate of a tenant whose own traffic sets none, and tenant[{i}].traffic and that of \

@@ -7,6 +7,7 @@ use crate::config::scenario::WaysSpec;
 use crate::kernel::{CoreId, Int, Post, Real, TenantId, ThreadId, Time};
 use crate::memory::stats::{AccessClass, DmaCounts};
 use crate::placement::{Placement, Settings};
+use crate::stack::ccnic::CcnicInterface;
 use std::sync::{Arc, Mutex};
 
 /// Observations of one core in an epoch.
@@ -202,11 +203,13 @@ impl Host {
     fn tenant_view(&self, t: TenantId) -> TenantView {
         let (state, counts) = (&self.tenants[t], self.machine.mem.stats.tenants[t]);
         let source = state.source.as_ref();
+        let own = state.roles.get::<CcnicInterface>().map_or(0, |_| state.tally.completed_ever);
         let mut latencies = state.tally.recent.clone().unwrap_or_default();
         latencies.sort_unstable();
         TenantView {
             name: self.spec.tenant(t).name.clone(),
-            offered: source.map_or(0, |s| s.offered),
+            // In a closed loop of CC-NIC's threads a packet is sent for each that is back.
+            offered: source.map_or_else(|| self.due_ever(t).map_or(own, |d| d.due), |s| s.offered),
             served: state.tally.completed_ever,
             lost: source.map_or(0, |s| s.dropped) + self.socket_losses(t),
             latencies,

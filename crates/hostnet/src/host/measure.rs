@@ -290,7 +290,7 @@ impl Host {
 
     /// Packets that arrival processes have made threads of `tenant` send or receive since the run began; None where none has
     /// one.
-    fn due_ever(&self, tenant: TenantId) -> Option<DuePackets> {
+    pub(super) fn due_ever(&self, tenant: TenantId) -> Option<DuePackets> {
         let own = self.cores.iter().filter(|c| c.tenant == tenant);
         own.map(|c| c.thread.due_packets()).fold(None, DuePackets::sum)
     }
