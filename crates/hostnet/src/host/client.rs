@@ -12,6 +12,7 @@ use crate::device::NicAt;
 use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
 use crate::meter::table::table;
 use crate::meter::{metric, MetricId, Values};
+use crate::stack::ccnic::CcnicInterface;
 use crate::traffic::generator::{Flows, Generator, Rtt, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
 use crate::traffic::pcap::Capture;
@@ -242,8 +243,9 @@ impl Host {
     /// Sets the generator's metrics of a window of `us` microseconds.
     pub(super) fn client_metrics(&self, v: &mut Values, us: f64) {
         let Some(rtt) = self.round_trips() else { return };
-        let offered: u64 = self.sources().map(|(_, s)| s.generator.offered_bytes).sum();
-        v.set(metric::OFFERED_GBPS, offered.to_f64() * 8.0 / us / 1e3);
+        let sent: u64 = self.sources().map(|(_, s)| s.generator.offered_bytes).sum();
+        let offered = sent.to_f64() + self.bytes_offered_to_interfaces();
+        v.set(metric::OFFERED_GBPS, offered * 8.0 / us / 1e3);
         if rtt.count() == 0 {
             return;
         }
@@ -252,11 +254,28 @@ impl Host {
         v.set(metric::RTT_SD_US, rtt.sd_ns() / 1e3);
     }
 
-    /// Round-trip times of the packets of all generators in the window; None without a generator.
+    /// Bytes of the packets that were due in the window at interfaces of CC-NIC, whose threads generate them.
+    fn bytes_offered_to_interfaces(&self) -> f64 {
+        let interfaces = self.roles_of::<CcnicInterface>().into_iter();
+        let own = interfaces.filter(|(_, view)| self.tenants[view.tenant].source.is_none());
+        own.map(|(interface, view)| match (self.due(view.tenant), &self.spec.tenant(view.tenant).app) {
+            (Some(d), AppSpec::Loopback(app)) => d.due.to_f64() * app.bytes.0.to_f64(),
+            (Some(d), _) => d.due.to_f64() * self.spec.traffic_of(view.tenant).frame_sizes().1,
+            // In a closed loop a packet is sent for each that is back.
+            (None, _) => interface.trips.bytes.to_f64(),
+        })
+        .sum()
+    }
+
+    /// Round-trip times of the packets of all generators in the window, those of CC-NIC's threads among them; None without a
+    /// generator beyond a wire.
     pub(super) fn round_trips(&self) -> Option<Cow<'_, Rtt>> {
         let mut all = self.sources().map(|(_, s)| &s.generator.rtt);
         let mut sum = Cow::Borrowed(all.next()?);
         all.for_each(|rtt| sum.to_mut().merge(rtt));
+        let interfaces = self.roles_of::<CcnicInterface>();
+        let trips = interfaces.iter().map(|(interface, _)| &interface.trips).filter(|t| t.packets > 0);
+        trips.for_each(|t| sum.to_mut().merge_trips(&t.histogram, t.bytes));
         Some(sum)
     }
 

@@ -22,8 +22,11 @@ use crate::meter::percentile::Distribution;
 use crate::meter::table::table;
 use crate::meter::{metric, tenant_column, MetricId, Values};
 use crate::placement::{ddio, Placement, PlacementPolicy};
+use crate::stack::ccnic::CcnicInterface;
 use crate::stack::demand::DuePackets;
+use crate::stack::pingpong::PingPongPairs;
 use crate::stack::tcp::Network;
+use crate::stack::transfer::TransferPairs;
 use crate::stack::{Role, Software, Tally, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
@@ -268,11 +271,24 @@ impl Host {
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.servers(&mut v);
-        self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
+        self.role_metrics(&mut v);
         self.ring_metrics(&mut v);
         let tenants = self.tenant_table(&distributions);
         v.set_aliases(&tenants);
         Reading { length: span, values: v, tenants, distributions }
+    }
+
+    /// Sets the metrics of roles: of a kind that several tenants may have, those of all of its roles together.
+    fn role_metrics(&self, v: &mut Values) {
+        self.role_views().for_each(|(role, view)| role.report(&view, v));
+        PingPongPairs::report(&self.roles_of(), v);
+        TransferPairs::report(&self.roles_of(), v);
+        Network::report(&self.roles_of(), v);
+        let interfaces = self.roles_of();
+        CcnicInterface::report(&interfaces, v);
+        if self.sources().next().is_none() {
+            CcnicInterface::report_round_trips(&interfaces, v);
+        }
     }
 
     /// Requests offered in the window: packets that the generators have offered to NICs, and those that threads of CC-NIC in

@@ -85,6 +85,11 @@ impl Host {
         (0..self.tenants.len()).rev().map(TenantId::new).flat_map(of)
     }
 
+    /// The roles of type `T` of all tenants, each with the state of the host that it sees.
+    pub(super) fn roles_of<T: Role>(&self) -> Vec<(&T, RoleView<'_>)> {
+        self.tenants.enumerate().filter_map(|(t, state)| Some((state.roles.get()?, self.role_view(t)))).collect()
+    }
+
     /// State of the host as a role of `tenant` sees it.
     fn role_view(&self, tenant: TenantId) -> RoleView<'_> {
         RoleView {

@@ -13,22 +13,22 @@ metrics! {
         run(Packets, 2) run(CcNic, 2);
     NET_GBPS ["Gb/s", Nic, Host] "Received bits of completed requests per second"
         run(Packets, 1);
-    OFFERED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that the load generator offered per second";
-    ACHIEVED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that came back to the load generator per second"
+    OFFERED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that load generators offered per second, to CC-NIC as well where other packets come from a wire";
+    ACHIEVED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that came back to load generators per second"
         run(CcNic, 4);
     DROP_RATE ["fraction", Nic, Host] "Dropped over offered packets"
         run(Packets, 2) sweep(Packets, 4);
     LOSS_RATE ["fraction", Nic, Host] "Dropped packets plus growth of queues, over offered packets: the drop rate of a longer run"
         run_under(Packets, 3, Speed) run_under(CcNic, 3, Speed) sweep(Packets, 5);
     DROPS ["packets", Nic, Host] "Packets dropped in the measured window" total();
-    LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC to the reply on the wire";
-    LAT_P50_US ["us", Speed, Host] "Median latency"
+    LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC to the reply on the wire; packets through CC-NIC alone have round trips instead";
+    LAT_P50_US ["us", Speed, Host] "Median of the latency of lat_mean_us"
         run(Packets, 4) sweep(Packets, 2);
-    LAT_P90_US ["us", Speed, Host] "90th percentile of latency";
-    LAT_P99_US ["us", Speed, Host] "99th percentile of latency"
+    LAT_P90_US ["us", Speed, Host] "90th percentile of the latency of lat_mean_us";
+    LAT_P99_US ["us", Speed, Host] "99th percentile of the latency of lat_mean_us"
         run(Packets, 5) sweep(Packets, 3);
-    LAT_P999_US ["us", Speed, Host] "99.9th percentile of latency";
-    LAT_MAX_US ["us", Speed, Host] "Largest latency" single();
+    LAT_P999_US ["us", Speed, Host] "99.9th percentile of the latency of lat_mean_us";
+    LAT_MAX_US ["us", Speed, Host] "Largest latency of lat_mean_us" single();
     RTT_MEAN_US ["us", Speed, Host] "Mean round trip of packets that came back to the load generator";
     RTT_MEDIAN_US ["us", Speed, Host] "Median round trip of packets that came back to the load generator"
         run_beside(Packets, 6, PCIE_UP_UTIL) run(CcNic, 6) sweep(CcNic, 2);
@@ -39,11 +39,11 @@ metrics! {
     RTT_P999_US ["us", Speed, Host] "99.9th percentile of round trips of packets that came back to the load generator";
     RTT_MIN_NS ["ns", Speed, Host] "Shortest round trip of a packet through CC-NIC" single()
         run(CcNic, 5);
-    ACHIEVED_MPPS ["Mpps", Speed, Host] "Packets that came back through CC-NIC per second"
+    ACHIEVED_MPPS ["Mpps", Speed, Host] "Packets that came back through CC-NIC per second, all tenants on CC-NIC"
         marks(CcNic) run(CcNic, 1) sweep(CcNic, 1);
-    PINGPONG_NS ["ns", Speed, Host] "Median round trip of a counter between two threads";
-    REMOTE_REQUESTS ["1/trip", Memory, Node] "Requests of both threads' cores that another node answered, per round trip of pingpong";
-    STREAM_GBPS ["Gb/s", Speed, Host] "Bits of the lines that readers copied from their writers, or read from the other node, per second";
+    PINGPONG_NS ["ns", Speed, Host] "Median round trip of a counter between two threads, all pairs";
+    REMOTE_REQUESTS ["1/trip", Memory, Node] "Requests of both threads' cores that another node answered, per round trip of pingpong, all pairs";
+    STREAM_GBPS ["Gb/s", Speed, Host] "Bits of the lines that all readers copied from their writers, or read from the other node, per second";
     HOST_READS_PER_PACKET ["1/packet", Nic, Host] "Reads of CC-NIC's lines that left the L2s of the host's cores, per packet";
     HOST_RFOS_PER_PACKET ["1/packet", Nic, Host] "Requests for ownership of CC-NIC's lines that left the L2s of the host's cores, per packet";
     NIC_READS_PER_PACKET ["1/packet", Nic, Host] "Reads of CC-NIC's lines that left the L2s of the NIC's cores, per packet";
@@ -279,8 +279,8 @@ metrics! {
     TX_PAYLOAD_READS_PER_PACKET ["1/packet", Nic, Port] "Reads of frames' payload per packet by NICs with descriptor rings in memory";
     FRAME_BYTES_MOVED ["B/packet", Nic, Port] "Bytes of frames, without descriptors, that NICs with descriptor rings wrote to memory and read from it, per packet";
     DMA_READ_MIN_NS ["ns", Nic, Port] "Shortest read of memory by a device on a port, from its request to the last data" single();
-    DMA_PEAK_GBS ["GB/s", Nic, Port] "Receive DMA of a NIC with descriptor rings in memory in the busiest 100 ns" single();
-    DMA_BUSY ["fraction", Nic, Port] "Share of time that the receive DMA of a NIC with descriptor rings in memory had lines in flight";
+    DMA_PEAK_GBS ["GB/s", Nic, Port] "Receive DMA of a NIC with descriptor rings in memory in its busiest 100 ns, of the NIC with most" single();
+    DMA_BUSY ["fraction", Nic, Port] "Share of time that the receive DMA of a NIC with descriptor rings in memory had lines in flight, of the busiest NIC";
     NET_GBS ["GB/s", Speed, Host] "Payload bytes that TCP receivers copied to their applications per second"
         marks(Tcp) run(Tcp, 1) sweep(Tcp, 1);
     PACKET_LOSS ["fraction", Nic, Host] "Share of the frames arriving for TCP receivers that the NIC lost"

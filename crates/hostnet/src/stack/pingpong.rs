@@ -2,9 +2,10 @@
 
 use super::{Awaited, Ctx, Role, RoleView, Software, Step};
 use crate::core::Op;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{CoreId, Int, LineAddr, Time};
 use crate::meter::{metric, Values};
 use hdrhistogram::Histogram;
+use std::borrow::Cow;
 
 /// Instructions of a poll, and of an increment.
 const POLL: u32 = 4;
@@ -35,11 +36,25 @@ impl Role for PingPongPairs {
         true
     }
 
-    fn report(&self, view: &RoleView, v: &mut Values) {
-        let done = view.tally.operations;
+}
+
+impl PingPongPairs {
+    /// Sets the metrics of all tenants' pairs in the window that ends now.
+    pub fn report(all: &[(&PingPongPairs, RoleView)], v: &mut Values) {
+        let mut trips = match all {
+            [] => return,
+            [(first, _), ..] => Cow::Borrowed(&first.trips),
+        };
+        all[1..].iter().for_each(|(pairs, _)| trips.to_mut().add(&pairs.trips).expect("the same bounds"));
+        let done: u64 = all.iter().map(|(_, view)| view.tally.operations).sum();
+        let own = |view: &RoleView| view.own_threads().map(|(c, _)| view.machine.core_of(c)).collect::<Vec<_>>();
+        let mut cores: Vec<CoreId> = all.iter().flat_map(|(_, view)| own(view)).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        let requests = &all[0].1.machine.mem.stats.remote;
+        let remote: u64 = cores.into_iter().map(|c| requests[c].reads + requests[c].rfos).sum();
         if done > 0 {
-            v.set(metric::PINGPONG_NS, self.trips.value_at_quantile(0.5).to_f64() / 1e3);
-            let remote: u64 = view.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
+            v.set(metric::PINGPONG_NS, trips.value_at_quantile(0.5).to_f64() / 1e3);
             v.set(metric::REMOTE_REQUESTS, remote.to_f64() / done.to_f64());
         }
     }

@@ -542,12 +542,13 @@ impl Senders {
         self.link.busy_until(now)
     }
 
-    /// Mean round-trip time in ns, and the means over all flows of the congestion window (in segments) and of alpha.
-    pub fn state(&self) -> (f64, f64, f64) {
-        let n = self.flows.len().max(1).to_f64();
-        let (ps, trips) = self.flows.iter().fold((0, 0), |(a, b), f| (a + f.trips.0, b + f.trips.1));
-        let window = self.flows.iter().map(|f| f.window).sum::<f64>() / n;
-        let alpha = self.flows.iter().map(|f| f.alpha).sum::<f64>() / n;
+    /// Mean round-trip time in ns, and the means over all flows of `senders` of the congestion window (in segments) and of alpha.
+    pub fn state(senders: &[&Senders]) -> (f64, f64, f64) {
+        let flows = || senders.iter().flat_map(|s| &s.flows);
+        let n = flows().count().max(1).to_f64();
+        let (ps, trips) = flows().fold((0, 0), |(a, b), f| (a + f.trips.0, b + f.trips.1));
+        let window = flows().map(|f| f.window).sum::<f64>() / n;
+        let alpha = flows().map(|f| f.alpha).sum::<f64>() / n;
         (ps.to_f64() / trips.max(1).to_f64() / 1e3, window, alpha)
     }
 

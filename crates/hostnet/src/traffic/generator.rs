@@ -173,6 +173,17 @@ impl Rtt {
         self.bytes += other.bytes;
     }
 
+    /// Adds the packets of `bytes` bytes together whose round trips, in ps, are in `trips`.
+    pub fn merge_trips(&mut self, trips: &Histogram<u64>, bytes: u64) {
+        for x in trips.iter_recorded() {
+            let (took, n) = (Time(trips.median_equivalent(x.value_iterated_to())), x.count_at_value());
+            self.histogram.saturating_record_n(((took.0 + 500) / 1000).max(1), n);
+            self.sum_ps += u128::from(took.0) * u128::from(n);
+            self.squares += took.as_ns() * took.as_ns() * n.to_f64();
+        }
+        self.bytes += bytes;
+    }
+
     /// Number of packets that returned.
     pub fn count(&self) -> u64 {
         self.histogram.len()
@@ -606,6 +617,18 @@ mod tests {
         g.replied(&p, &mut cal, Time::us(3));
         // 1000 + 2 x 567.2 ns, and 67.2 ns more for the second packet.
         assert!((g.rtt.mean_ns() - (2134.4 + 2201.6) / 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn round_trips_of_other_clocks_count_as_those_of_the_generator() {
+        let mut trips = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
+        trips.record_n(1_000_000, 3).expect("within the bounds"); // three round trips of 1 us
+        let mut rtt = Rtt::new();
+        rtt.record(Time::us(5), 64);
+        rtt.merge_trips(&trips, 300);
+        // (5 + 3 x 1) / 4 = 2 us; squares: (25 + 3) / 4 - 2 x 2 = 3 us^2. Bins are 0.1 % wide.
+        assert_eq!((rtt.count(), rtt.bytes), (4, 364));
+        assert!((rtt.mean_ns() - 2000.0).abs() < 2.0 && (rtt.sd_ns() - 3e6f64.sqrt()).abs() < 2.0, "{}", rtt.sd_ns());
     }
 
     #[test]

@@ -130,6 +130,17 @@ impl RoundTrips {
             discovery: histogram(),
         }
     }
+
+    /// Adds the round trips of another interface.
+    fn merge(&mut self, other: &RoundTrips) {
+        self.histogram.add(&other.histogram).expect("the same bounds");
+        self.discovery.add(&other.discovery).expect("the same bounds");
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.blanks += other.blanks;
+        self.swept += other.swept;
+        self.retained += other.retained;
+    }
 }
 
 /// Trip of a packet through the interface that has not ended.
@@ -150,6 +161,7 @@ impl RoundTrip {
         c.tally.operations += 1;
         c.tally.completed += 1;
         c.tally.completed_ever += 1;
+        c.tally.recent.iter_mut().for_each(|all| all.push((trip.0 / 1000).max(1)));
     }
 }
 
@@ -161,7 +173,6 @@ pub struct CcnicInterface {
     /// Shared words of the queue pairs.
     pub pairs: Vec<QueuePairWords>,
     /// Buffer pools: one for all queue pairs, or one for each.
-        c.tally.recent.iter_mut().for_each(|all| all.push((trip.0 / 1000).max(1)));
     pub pools: Vec<Pools>,
     /// Number of small buffers in all pools.
     small: u32,

@@ -1,6 +1,6 @@
 //! CC-NIC as a role: its conservation law, and its metrics of a measurement window.
 
-use super::{CcnicInterface, CcnicThread};
+use super::{CcnicInterface, CcnicThread, RoundTrips};
 use crate::kernel::{Int, ThreadId};
 use crate::memory::OffCore;
 use crate::meter::table::table;
@@ -9,6 +9,7 @@ use crate::stack::role::{Bus, FunctionalBuffers, Role, RoleView};
 use crate::stack::Thread;
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
+use std::borrow::Cow;
 
 /// Objects to whose lines requests are counted, in the order of `CcnicMemory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "buffers"];
@@ -50,6 +51,119 @@ impl CcnicInterface {
         }
         sum
     }
+}
+
+/// An interface and the state of the host that it sees.
+type Seen<'a> = (&'a CcnicInterface, RoleView<'a>);
+
+impl CcnicInterface {
+    /// Packets of the window.
+    fn packets(&self, view: &RoleView) -> u64 {
+        // An overlay's packets are counted where the application serves them.
+        match self.trips.packets {
+            0 => view.tally.completed,
+            n => n,
+        }
+    }
+
+    /// Round trips of the packets of all interfaces.
+    fn trips<'a>(all: &[&Seen<'a>]) -> Cow<'a, RoundTrips> {
+        let mut each = all.iter().map(|(i, _)| &i.trips);
+        let mut sum = each.next().map_or_else(|| Cow::Owned(RoundTrips::new()), Cow::Borrowed);
+        each.for_each(|t| sum.to_mut().merge(t));
+        sum
+    }
+
+    /// Sets the metrics of all interfaces of a host in the window that ends now, but those of the load generator.
+    pub fn report(all: &[Seen], v: &mut Values) {
+        let posting: Vec<&Seen> =
+            all.iter().filter(|(i, view)| i.packets(view) > 0 && i.trips.packets + i.trips.blanks > 0).collect();
+        let packets = |of: &[&Seen]| of.iter().map(|(i, view)| i.packets(view)).sum::<u64>().to_f64();
+        if !posting.is_empty() {
+            let (t, packets) = (CcnicInterface::trips(&posting), packets(&posting));
+            v.set(metric::HOST_BLANKS_PER_PACKET, t.blanks.to_f64() / packets);
+            v.set(metric::HOST_TX_FREES_PER_PACKET, t.swept.to_f64() / packets);
+            v.set(metric::HOST_WRITES_RETAINED, t.retained.to_f64() / packets);
+        }
+        let returning: Vec<&Seen> = posting.into_iter().filter(|(i, _)| i.trips.packets > 0).collect();
+        let Some((_, view)) = returning.first() else { return };
+        let t = CcnicInterface::trips(&returning);
+        let per = |n: u64| n.to_f64() / t.packets.to_f64();
+        v.set(metric::ACHIEVED_MPPS, t.packets.to_f64() / (view.span().to_f64() / 1e6));
+        v.set(metric::RTT_MIN_NS, t.histogram.min().to_f64() / 1e3);
+        let off_core = |host: bool, of: CountedRequests| {
+            returning.iter().map(|(i, view)| i.off_core(view, host, of)).fold([OffCore::default(); 6], together)
+        };
+        for (host, of, reads, owns) in [
+            (true, CountedRequests::All, metric::HOST_READS_PER_PACKET, metric::HOST_RFOS_PER_PACKET),
+            (false, CountedRequests::All, metric::NIC_READS_PER_PACKET, metric::NIC_RFOS_PER_PACKET),
+            (true, CountedRequests::Remote, metric::HOST_REMOTE_READS, metric::HOST_REMOTE_RFOS),
+            (false, CountedRequests::Remote, metric::NIC_REMOTE_READS, metric::NIC_REMOTE_RFOS),
+        ] {
+            let n = off_core(host, of);
+            v.set(reads, per(n.iter().map(|o| o.reads).sum()));
+            v.set(owns, per(n.iter().map(|o| o.owns).sum()));
+        }
+        let [of_host, of_nic] = [true, false].map(|host| off_core(host, CountedRequests::Remote));
+        let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
+        v.set(metric::PAYLOAD_LINES_CROSSED, per(crossed.iter().sum()));
+        if !t.discovery.is_empty() {
+            v.set(metric::SIGNAL_DISCOVERY_NS, t.discovery.value_at_quantile(0.5).to_f64() / 1e3);
+        }
+        v.set(metric::HOST_REMOTE_RFOS_PAYLOAD, per(of_host[5].owns));
+        v.set(metric::NIC_REMOTE_READS_DESCRIPTOR, per(of_nic[0].reads + of_nic[1].reads));
+        v.set(metric::NIC_REMOTE_READS_TX, per(of_nic[0].reads + of_nic[2].reads));
+        // Other interfaces do not record which packet a core of the NIC works on.
+        let recorded: Vec<&Seen> = returning.iter().copied().filter(|(i, _)| !i.nic_cores.is_empty()).collect();
+        if !recorded.is_empty() {
+            let watched = |(i, view): &&Seen| {
+                let at_work = i.off_core(view, false, CountedRequests::Watched);
+                at_work[0].reads + at_work[2].reads
+            };
+            v.set(metric::NIC_SIGNAL_READS, recorded.iter().map(watched).sum::<u64>().to_f64() / packets(&recorded));
+        }
+        v.set(metric::NIC_REMOTE_READS_REGISTER, per(of_nic[2].reads + of_nic[3].reads));
+        v.set(metric::NIC_REMOTE_READS_PAYLOAD, per(of_nic[5].reads));
+        let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
+        for (_, view) in &returning {
+            for (c, a) in agents(view) {
+                *(if a.is_host() { &mut host } else { &mut nic }) += view.machine.cpus[c].instructions;
+                let n = a.pool_counts();
+                pool += n.takes + n.puts;
+                fallbacks += n.fallbacks;
+            }
+        }
+        v.set(metric::HOST_INSTRUCTIONS_PER_PACKET, per(host));
+        v.set(metric::NIC_INSTRUCTIONS_PER_PACKET, per(nic));
+        v.set(metric::POOL_OPS_PER_PACKET, per(pool));
+        v.set(metric::SMALL_FALLBACKS, fallbacks.to_f64());
+    }
+
+    /// Sets the load generator's metrics on a host whose only packets are those of its interfaces.
+    pub fn report_round_trips(all: &[Seen], v: &mut Values) {
+        let returning: Vec<&Seen> = all.iter().filter(|(i, _)| i.trips.packets > 0).collect();
+        let Some((_, view)) = returning.first() else { return };
+        let t = CcnicInterface::trips(&returning);
+        v.set(metric::ACHIEVED_GBPS, t.bytes.to_f64() * 8.0 / (view.span().to_f64() / 1e6) / 1e3);
+        v.set(metric::RTT_MEAN_US, t.histogram.mean() / 1e6);
+        let quantiles = [
+            (metric::RTT_MEDIAN_US, 0.5),
+            (metric::RTT_P90_US, 0.9),
+            (metric::RTT_P99_US, 0.99),
+            (metric::RTT_P999_US, 0.999),
+        ];
+        for (name, q) in quantiles {
+            v.set(name, t.histogram.value_at_quantile(q).to_f64() / 1e6);
+        }
+    }
+}
+
+/// Requests to each object, of two interfaces.
+fn together(mut sum: [OffCore; 6], more: [OffCore; 6]) -> [OffCore; 6] {
+    for (to, n) in sum.iter_mut().zip(more) {
+        *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
+    }
+    sum
 }
 
 impl Role for CcnicInterface {
@@ -98,78 +212,9 @@ impl Role for CcnicInterface {
         Ok(())
     }
 
-    fn report(&self, view: &RoleView, v: &mut Values) {
-        let (t, us) = (&self.trips, view.span().to_f64() / 1e6);
-        // An overlay's packets are counted where the application serves them.
-        let packets = if t.packets == 0 { view.tally.completed } else { t.packets };
-        let per = |n: u64| n.to_f64() / packets.to_f64();
-        if packets > 0 && (t.packets > 0 || t.blanks > 0) {
-            v.set(metric::HOST_BLANKS_PER_PACKET, per(t.blanks));
-            v.set(metric::HOST_TX_FREES_PER_PACKET, per(t.swept));
-            v.set(metric::HOST_WRITES_RETAINED, per(t.retained));
-        }
-        if t.packets == 0 {
-            return;
-        }
-        v.set(metric::ACHIEVED_MPPS, t.packets.to_f64() / us);
-        v.set(metric::ACHIEVED_GBPS, t.bytes.to_f64() * 8.0 / us / 1e3);
-        v.set(metric::RTT_MIN_NS, t.histogram.min().to_f64() / 1e3);
-        v.set(metric::RTT_MEAN_US, t.histogram.mean() / 1e6);
-        let quantiles = [
-            (metric::RTT_MEDIAN_US, 0.5),
-            (metric::RTT_P90_US, 0.9),
-            (metric::RTT_P99_US, 0.99),
-            (metric::RTT_P999_US, 0.999),
-        ];
-        for (name, q) in quantiles {
-            v.set(name, t.histogram.value_at_quantile(q).to_f64() / 1e6);
-        }
-        for (host, of, reads, owns) in [
-            (true, CountedRequests::All, metric::HOST_READS_PER_PACKET, metric::HOST_RFOS_PER_PACKET),
-            (false, CountedRequests::All, metric::NIC_READS_PER_PACKET, metric::NIC_RFOS_PER_PACKET),
-            (true, CountedRequests::Remote, metric::HOST_REMOTE_READS, metric::HOST_REMOTE_RFOS),
-            (false, CountedRequests::Remote, metric::NIC_REMOTE_READS, metric::NIC_REMOTE_RFOS),
-        ] {
-            let n = self.off_core(view, host, of);
-            v.set(reads, per(n.iter().map(|o| o.reads).sum()));
-            v.set(owns, per(n.iter().map(|o| o.owns).sum()));
-        }
-        let (of_host, of_nic) =
-            (self.off_core(view, true, CountedRequests::Remote), self.off_core(view, false, CountedRequests::Remote));
-        let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
-        v.set(metric::PAYLOAD_LINES_CROSSED, per(crossed.iter().sum()));
-        if !t.discovery.is_empty() {
-            v.set(metric::SIGNAL_DISCOVERY_NS, t.discovery.value_at_quantile(0.5).to_f64() / 1e3);
-        }
-        v.set(metric::HOST_REMOTE_RFOS_PAYLOAD, per(of_host[5].owns));
-        v.set(metric::NIC_REMOTE_READS_DESCRIPTOR, per(of_nic[0].reads + of_nic[1].reads));
-        v.set(metric::NIC_REMOTE_READS_TX, per(of_nic[0].reads + of_nic[2].reads));
-        if !self.nic_cores.is_empty() {
-            let at_work = self.off_core(view, false, CountedRequests::Watched);
-            v.set(metric::NIC_SIGNAL_READS, per(at_work[0].reads + at_work[2].reads));
-        }
-        v.set(metric::NIC_REMOTE_READS_REGISTER, per(of_nic[2].reads + of_nic[3].reads));
-        v.set(metric::NIC_REMOTE_READS_PAYLOAD, per(of_nic[5].reads));
-        let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
-        for (c, a) in agents(view) {
-            *(if a.is_host() { &mut host } else { &mut nic }) += view.machine.cpus[c].instructions;
-            let n = a.pool_counts();
-            pool += n.takes + n.puts;
-            fallbacks += n.fallbacks;
-        }
-        v.set(metric::HOST_INSTRUCTIONS_PER_PACKET, per(host));
-        v.set(metric::NIC_INSTRUCTIONS_PER_PACKET, per(nic));
-        v.set(metric::POOL_OPS_PER_PACKET, per(pool));
-        v.set(metric::SMALL_FALLBACKS, fallbacks.to_f64());
-    }
-
     /// Table of the requests that left the L2, by side and object.
     fn tables(&self, view: &RoleView) -> Vec<(&'static str, Value)> {
-        let packets = match self.trips.packets {
-            0 => view.tally.completed,
-            n => n,
-        };
-        let packets = packets.max(1).to_f64();
+        let packets = self.packets(view).max(1).to_f64();
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
             for ((object, n), r) in OBJECTS

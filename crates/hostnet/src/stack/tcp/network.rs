@@ -169,6 +169,60 @@ impl Network {
     }
 }
 
+/// A network and the state of the host that it sees.
+type Seen<'a> = (&'a Network, RoleView<'a>);
+
+impl Network {
+    /// NIC that receives the frames.
+    fn nic<'a>(&self, view: &RoleView<'a>) -> Option<&'a Nic> {
+        view.machine.look_at_nic(NicAt::Port(self.place.port))
+    }
+
+    /// Times of the window in which the receivers copied payload, in which they ran interrupts, driver and protocol, and in which
+    /// they were busy, in ps.
+    fn busy(&self, view: &RoleView) -> [f64; 3] {
+        let receivers = || receivers(view.threads, view.tenant);
+        let sum = |f: fn(&Receiver) -> Time| receivers().map(|r| f(r).0).sum::<u64>().to_f64();
+        let cpu = &view.machine.cpus[self.place.cores[0]];
+        let calls: f64 = receivers().map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
+        let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
+        [copy, poll, poll + copy + calls + sum(|r| r.busy.release)]
+    }
+
+    /// Sets the metrics of all networks of a host in the window that ends now.
+    pub fn report(all: &[Seen], v: &mut Values) {
+        let Some((_, view)) = all.first() else { return };
+        let span = view.span().to_f64();
+        let sum = |f: &dyn Fn(&Seen) -> u64| all.iter().map(f).sum::<u64>().to_f64();
+        let delivered = sum(&|(n, view)| n.delivered_in_window(view.threads));
+        v.set(metric::NET_GBS, delivered / span * 1e3);
+        let lost = sum(&|(n, view)| n.nic(view).map_or(0, |nic| nic.drops.count()));
+        let arrived = sum(&|(n, view)| n.nic(view).map_or(0, |nic| nic.counts.offered - n.before.0.offered));
+        v.set(metric::PACKET_LOSS, lost / arrived);
+        // Tenants that serve packets have other NICs.
+        v.set(metric::DROPS, v.get(metric::DROPS).unwrap_or(0.0) + lost);
+        let again = sum(&|(n, _)| n.retransmitted() - n.before.2);
+        v.set(metric::TCP_RETRANSMITS, again / sum(&|(n, _)| n.senders.sent - n.before.3));
+        let senders: Vec<&Senders> = all.iter().map(|(n, _)| &n.senders).collect();
+        let (rtt, window, alpha) = Senders::state(&senders);
+        v.set(metric::TCP_RTT_US, rtt / 1e3);
+        v.set(metric::TCP_CWND, window);
+        v.set(metric::DCTCP_ALPHA, alpha);
+        let levels: Vec<f64> = all.iter().filter_map(|(n, _)| Some(n.responder.as_ref()?.mean_level())).collect();
+        v.set(metric::HOST_LEVEL, levels.iter().sum::<f64>() / levels.len().to_f64());
+        let [copy, poll, busy] = all.iter().fold([0.0; 3], |sum, (n, view)| {
+            let own = n.busy(view);
+            std::array::from_fn(|i| sum[i] + own[i])
+        });
+        v.set(metric::NET_BUSY, busy / span);
+        v.set(metric::NET_COPY_SHARE, copy / busy);
+        v.set(metric::NET_POLL_SHARE, poll / busy);
+        let stats = &view.machine.mem.stats;
+        let reads = sum(&|(_, view)| stats.tenants.get(view.tenant).map_or(0, |t| t.llc_misses));
+        v.set(metric::MEM_NET_READ_GBS, reads * LINE.to_f64() / span * 1e3);
+    }
+}
+
 impl Role for Network {
     fn start(&mut self, bus: &mut Bus) {
         self.senders.start(&mut bus.machine.cal, bus.machine.now);
@@ -209,37 +263,6 @@ impl Role for Network {
         if let Some(r) = &mut self.responder {
             r.restart_meters(now);
         }
-    }
-
-    fn report(&self, view: &RoleView, v: &mut Values) {
-        let Some(nic) = view.machine.look_at_nic(NicAt::Port(self.place.port)) else { return };
-        let span = view.span().to_f64();
-        let (counts, copied_before, again, sent) = self.before.clone();
-        let copied = copied(view.threads, view.tenant);
-        v.set(metric::NET_GBS, (copied - copied_before).to_f64() * self.payload.to_f64() / span * 1e3);
-        let lost = nic.drops.count().to_f64();
-        v.set(metric::DROPS, lost);
-        v.set(metric::PACKET_LOSS, lost / (nic.counts.offered - counts.offered).to_f64());
-        v.set(metric::NIC_BUFFER_PEAK_KIB, nic.peak().to_f64() / 1024.0);
-        v.set(metric::TCP_RETRANSMITS, (self.retransmitted() - again).to_f64() / (self.senders.sent - sent).to_f64());
-        let (rtt, window, alpha) = self.senders.state();
-        v.set(metric::TCP_RTT_US, rtt / 1e3);
-        v.set(metric::TCP_CWND, window);
-        v.set(metric::DCTCP_ALPHA, alpha);
-        if let Some(r) = &self.responder {
-            v.set(metric::HOST_LEVEL, r.mean_level());
-        }
-        let receivers = || receivers(view.threads, view.tenant);
-        let sum = |f: fn(&Receiver) -> Time| receivers().map(|r| f(r).0).sum::<u64>().to_f64();
-        let cpu = &view.machine.cpus[self.place.cores[0]];
-        let calls: f64 = receivers().map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
-        let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
-        let busy = poll + copy + calls + sum(|r| r.busy.release);
-        v.set(metric::NET_BUSY, busy / span);
-        v.set(metric::NET_COPY_SHARE, copy / busy);
-        v.set(metric::NET_POLL_SHARE, poll / busy);
-        let reads = view.machine.mem.stats.tenants.get(view.tenant).map_or(0, |t| t.llc_misses);
-        v.set(metric::MEM_NET_READ_GBS, reads.to_f64() * LINE.to_f64() / span * 1e3);
     }
 
     /// Checks that no segment is lost uncounted.
