@@ -425,3 +425,40 @@ def test_a_saved_result_replays_its_own_capture_from_any_directory(tmp_path, mon
     (tmp_path / "here" / "x.pcap").unlink()
     with pytest.raises(hn.HostnetError, match=r'traffic.pcap.file = ".*/here/x.pcap" is not a file'):
         hn.run(str(saved))
+
+
+@pytest.mark.parametrize("tags", [b"", b"\x81\0\0\5", b"\x88\xa8\0\1\x81\0\0\5"], ids=["untagged", "802.1Q", "802.1ad"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_replies_to_memcached_have_its_header_with_the_id_of_the_request(tmp_path, version, tags):
+    """Headers of IPv6 and UDP leave 2 of 64 bytes; memcached's own has 8 (doc/protocol.txt, "UDP protocol")."""
+
+    def asked(number):
+        message = struct.pack(">HHHH", number, 0, 1, 0) + b"get k\r\n"
+        datagram = struct.pack(">HHHH", 5000, 11211, 8 + len(message), 0) + message
+        if version == 4:
+            frame = ip(datagram)
+            return frame[:12] + tags + frame[12:]
+        header = struct.pack(">IHBB", 6 << 28, len(datagram), 17, 64) + bytes(15) + b"\1" + bytes(15) + b"\2"
+        return b"\2\0\0\0\0\1\2\0\0\0\0\2" + tags + b"\x86\xdd" + header + datagram
+
+    file = write(tmp_path / "in.pcap", [asked(1000 + i) for i in range(4)])
+    hn.run(
+        {
+            "name": "mc",
+            "platform": "gem5",
+            "placement": {"policy": "ddio", "ways": 2},
+            "tenant": [{"name": "mc", "cores": 1, "stack": "poll_mode", "app": {"kind": "memcached"}}],
+            "peripheral": [{"kind": "ethernet"}],
+            "traffic": {"arrivals": "pcap", "pcap": {"file": str(file), "timing": "original"}},
+            "run": {"load": "fixed", "requests": 4, "warmup_requests": 0},
+        },
+        pcap=tmp_path / "out.pcap",
+    )
+    data, at, ids = (tmp_path / "out.pcap").read_bytes(), 24, []
+    while at < len(data):
+        kept, length = struct.unpack_from("<II", data, at + 8)
+        payload = at + 16 + 14 + len(tags) + (20 if version == 4 else 40) + 8
+        assert kept == length and struct.unpack_from(">H", data, payload - 4)[0] == 8 + at + 16 + kept - payload
+        ids.append(struct.unpack_from(">HHHH", data, payload))
+        at += 16 + kept
+    assert ids == [(1000 + i, 0, 1, 0) for i in range(4)]

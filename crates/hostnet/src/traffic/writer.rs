@@ -123,10 +123,10 @@ impl FrameFormat {
         let mut out = [source.0, self.host.0].concat();
         out.extend_from_slice(&request[12..ends]);
         let headers = ends + 2 + if asked.src.is_ipv4() { IPV4_UDP } else { Ipv6Header::LEN + 8 };
-        let mut payload = vec![0; (r.reply.to_usize()).saturating_sub(headers)];
-        if let (Some((header, _)), Some(front)) = (memcached::header(asked.payload), payload.first_chunk_mut::<8>()) {
-            *front = memcached::alone(header.id);
-        }
+        let header = memcached::header(asked.payload).map(|(asked, _)| memcached::alone(asked.id));
+        // Replies are known in lines of 64 bytes, of which headers of IPv6 and tags may leave less than memcached's own.
+        let mut payload: Vec<u8> = header.into_iter().flatten().collect();
+        payload.resize(r.reply.to_usize().saturating_sub(headers).max(payload.len()), 0);
         datagram(&mut out, asked.dst, asked.src, r.asked.number, &payload)?;
         Some(out)
     }
