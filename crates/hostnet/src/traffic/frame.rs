@@ -1,7 +1,7 @@
 //! Ethernet frames down to the UDP payload, and the flow hash of receive-side scaling.
 
 use crate::kernel::Int;
-use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use etherparse::{EtherType, IpNumber, LaxIpPayloadSlice, LaxNetSlice, LaxSlicedPacket, LenSource, TransportSlice};
 use std::net::{IpAddr, SocketAddr};
 
 /// EtherTypes of VLAN tags: 802.1Q, 802.1ad, and the older QinQ.
@@ -73,10 +73,10 @@ impl FlowPorts {
 /// The UDP datagram in an Ethernet frame (with any VLAN tags, IPv4 options and IPv6 extension headers), of
 /// which the capture may have kept the first bytes only.
 pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
-    let (packet, src, dst, fragmented) = slice(frame)?;
-    if fragmented {
-        return Err(NoDatagram::Fragment);
-    }
+    let Sliced { packet, src, dst, cut, .. } = match slice(frame)? {
+        sliced if sliced.fragmented => return Err(NoDatagram::Fragment),
+        sliced => sliced,
+    };
     match packet.transport {
         Some(TransportSlice::Udp(udp)) => Ok(UdpDatagram {
             src: SocketAddr::new(src, udp.source_port()),
@@ -85,6 +85,7 @@ pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
             payload_len: usize::from(udp.length()).saturating_sub(8).max(udp.payload().len()),
         }),
         Some(TransportSlice::Tcp(_)) => Err(NoDatagram::Tcp),
+        _ if cut.is_some_and(|c| c.protocol == IpNumber::TCP) => Err(NoDatagram::Tcp),
         _ if packet.stop_err.is_some() => Err(NoDatagram::Malformed),
         _ => Err(NoDatagram::NotUdp),
     }
@@ -92,7 +93,7 @@ pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
 
 /// The flow of an Ethernet frame that carries IP, whatever protocol the IP packet contains.
 pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
-    let (packet, src, dst, fragmented) = slice(frame)?;
+    let Sliced { packet, src, dst, fragmented, cut } = slice(frame)?;
     let ports = match &packet.transport {
         // Only the first fragment has ports, and all go to one queue.
         _ if fragmented => FlowPorts::Unknown(NoDatagram::Fragment),
@@ -102,8 +103,11 @@ pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
         Some(TransportSlice::Tcp(tcp)) => {
             FlowPorts::Known { source: tcp.source_port(), destination: tcp.destination_port() }
         }
-        _ if packet.stop_err.is_some() => FlowPorts::Unknown(NoDatagram::Malformed),
-        _ => FlowPorts::Unknown(NoDatagram::NotUdp),
+        _ => match cut {
+            Some(CutHeader { ports: Some((source, destination)), .. }) => FlowPorts::Known { source, destination },
+            _ if packet.stop_err.is_some() => FlowPorts::Unknown(NoDatagram::Malformed),
+            _ => FlowPorts::Unknown(NoDatagram::NotUdp),
+        },
     };
     let hash = match ports {
         FlowPorts::Known { source, destination } => {
@@ -114,25 +118,59 @@ pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
     Ok(RssFlow { hash, ports })
 }
 
-/// Dissects a frame; returns the frame's parts with the addresses of its IP packet, and whether the packet is a
-/// fragment.
-fn slice(frame: &[u8]) -> Result<(LaxSlicedPacket<'_>, IpAddr, IpAddr, bool), NoDatagram> {
+/// A dissected frame that carries IP.
+struct Sliced<'a> {
+    packet: LaxSlicedPacket<'a>,
+    src: IpAddr,
+    dst: IpAddr,
+    fragmented: bool,
+    /// Header of UDP or TCP that the capture cut.
+    cut: Option<CutHeader>,
+}
+
+/// A header of UDP or TCP of which the capture kept less than the whole.
+#[derive(Clone, Copy)]
+struct CutHeader {
+    protocol: IpNumber,
+    /// Ports of the sender and of the receiver: the first four bytes of either header.
+    ports: Option<(u16, u16)>,
+}
+
+impl CutHeader {
+    /// The header at the start of `ip`, where that is all that the capture kept of it.
+    fn of(ip: &LaxIpPayloadSlice<'_>) -> Option<CutHeader> {
+        let protocol = ip.ip_number;
+        let (IpNumber::UDP | IpNumber::TCP) = protocol else { return None };
+        let least = if protocol == IpNumber::TCP { 20 } else { 8 };
+        let tcp_words = ip.payload.get(12).filter(|_| protocol == IpNumber::TCP).map(|b| usize::from(b >> 4));
+        let length = tcp_words.map_or(least, |words| words * 4);
+        // Otherwise the IP packet itself is too short, and the header is malformed.
+        let by_the_capture = ip.len_source == LenSource::Slice && ip.payload.len() < length.max(least);
+        let ports =
+            ip.payload.first_chunk().map(|[a, b, c, d]| (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])));
+        by_the_capture.then_some(CutHeader { protocol, ports })
+    }
+}
+
+/// Dissects a frame.
+fn slice(frame: &[u8]) -> Result<Sliced<'_>, NoDatagram> {
     let (kind, rest) = untagged(frame).ok_or(NoDatagram::Malformed)?;
     let packet = LaxSlicedPacket::from_ether_type(EtherType(kind), rest);
-    let (src, dst, fragmented): (IpAddr, IpAddr, bool) = match &packet.net {
+    let (src, dst, ip): (IpAddr, IpAddr, _) = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let h = ip.header();
-            (h.source_addr().into(), h.destination_addr().into(), ip.payload().fragmented)
+            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
             let h = ip.header();
-            (h.source_addr().into(), h.destination_addr().into(), ip.payload().fragmented)
+            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
         }
         Some(LaxNetSlice::Arp(_)) => return Err(NoDatagram::NotIp),
         None if packet.stop_err.is_some() => return Err(NoDatagram::Malformed),
         None => return Err(NoDatagram::NotIp),
     };
-    Ok((packet, src, dst, fragmented))
+    let (fragmented, cut) = (ip.fragmented, CutHeader::of(ip));
+    Ok(Sliced { src, dst, fragmented, cut, packet })
 }
 
 /// EtherType of a frame behind all its VLAN tags, and what follows the type; None when the frame ends before.

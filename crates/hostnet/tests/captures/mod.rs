@@ -411,6 +411,65 @@ fn frames_cut_before_their_ports_are_no_packets_to_another_port() {
     assert!(matches!(&memcached, Fault::NoRequest { skipped, .. } if skipped.cut == 10), "{memcached:?}");
 }
 
+/// A frame whose header of TCP has `words` words of four bytes.
+fn tcp_frame(net: Network, tags: &[u16], port: u16, words: u8) -> Vec<u8> {
+    let mut f = frame(tags, net, (2, port), (1, 80), &[0; 200]);
+    let (ip, options) = (14 + 4 * tags.len(), 24);
+    let (protocol, tcp) = if net == Network::V4 { (ip + 9, ip + 20) } else { (ip + 6, ip + 40) };
+    f[protocol] = 6;
+    f[tcp + 12] = words << 4;
+    f.truncate(tcp + 20 + options + 100);
+    f
+}
+
+/// The ports are the first four bytes of TCP's header and of UDP's (RFC 9293, section 3.1, and RFC 768), so a frame that was
+/// cut behind them has the flow and the port of the whole one.
+#[test]
+fn frames_cut_behind_their_ports_keep_them() {
+    for (net, tags, header) in [
+        (Network::V4, &[][..], 34),
+        (Network::V4, &[0x8100][..], 38),
+        (Network::V6, &[][..], 54),
+        (Network::V6, &[0x88a8, 0x8100][..], 62),
+    ] {
+        let tcp = (0..8).map(|i| tcp_frame(net, tags, 1000 + i, 8));
+        let udp = (0..8).map(|i| frame(tags, net, (2, 1000 + i), (1, 80), &[0; 100]));
+        let frames: Vec<_> = tcp.chain(udp).collect();
+        let read = |snap: usize, port| {
+            let mut records = whole(frames.clone());
+            records.iter_mut().for_each(|r| r.snap = snap);
+            Capture::read(&pcap(false, false, 1, &records)[..], Wanted::Frames(port))
+        };
+        let flows = |c: &Capture| c.packets.iter().map(|p| p.flow).collect::<Vec<_>>();
+        let uncut = flows(&read(usize::MAX, None).unwrap());
+        for snap in header + 4..header + 40 {
+            assert_eq!(flows(&read(snap, None).unwrap()), uncut, "{net:?} {tags:?} {snap}");
+            let to_80 = read(snap, Some(80)).unwrap();
+            assert_eq!((to_80.packets.len(), to_80.counts.skipped.total()), (16, 0), "{net:?} {tags:?} {snap}");
+            assert!(matches!(read(snap, Some(81)), Err(Fault::NoFrame { skipped, .. }) if skipped.other_port == 16));
+        }
+        let none = read(header + 3, Some(80)).unwrap_err();
+        assert!(matches!(&none, Fault::NoFrame { skipped, .. } if skipped.cut == 16), "{none:?}");
+        // Of a server of memcached, TCP is TCP however little is kept of it.
+        let mut records = whole(frames.clone());
+        records.iter_mut().for_each(|r| r.snap = header + 12);
+        let none = load(&pcap(false, false, 1, &records)).unwrap_err();
+        assert!(
+            matches!(&none, Fault::NoRequest { skipped, .. } if (skipped.tcp, skipped.other_port) == (8, 8)),
+            "{none:?}"
+        );
+    }
+}
+
+/// A header that the IP packet itself is too short for is damaged, not cut.
+#[test]
+fn a_packet_too_short_for_its_header_is_damaged() {
+    let mut f = tcp_frame(Network::V4, &[], 1000, 8);
+    f[16..18].copy_from_slice(&30u16.to_be_bytes()); // total length of IPv4: ten bytes of TCP
+    let none = Capture::read(&pcap(false, false, 1, &whole([f]))[..], Wanted::Frames(Some(80))).unwrap_err();
+    assert!(matches!(&none, Fault::NoFrame { skipped, .. } if skipped.malformed == 1), "{none:?}");
+}
+
 /// Tags beyond the two of 802.1ad are legal Ethernet, however many there are.
 #[test]
 fn four_tags_are_no_obstacle() {
