@@ -1,6 +1,6 @@
 //! Several tenants that receive packets on one host: what each gets, and what they share.
 
-use crate::common::{close, get, refused, scenario, simulate};
+use crate::common::{close, get, refusal, refused, scenario, simulate};
 use hostnet::config::scenario::WaysSpec;
 use hostnet::host::control::{Control, Decision, EpochView};
 use hostnet::host::{run_controlled, Outcome};
@@ -535,4 +535,40 @@ fn a_tenant_whose_queues_grow_is_named_beside_one_with_far_more_packets() {
         columns.iter().position(|c| c["name"] == "loss_rate").and_then(|at| rows[0][at].as_f64()).expect("a loss");
     assert!(said[0].contains(&format!("{:.1} % of those offered to it", 100.0 * loss)), "{said:?}: {loss}");
     assert!(get(&over, "loss_rate") < 0.01, "{}", get(&over, "loss_rate"));
+}
+
+/// The kernel is one of two drivers on the first NIC, which takes the kernel's keys; the drivers of the second all poll.
+#[test]
+fn a_nic_that_the_kernel_shares_with_a_polling_driver_has_the_kernel_s_keys() {
+    let text = r#"
+        name = "shared"
+        platform = "altra"
+        placement = { policy = "ddio", ways = 2 }
+        traffic = { arrivals = "poisson", rate = "50 kpps", packet = "64 B" }
+        run = { load = "fixed", requests = 100, warmup_requests = 10 }
+        peripheral = [{ kind = "ethernet", name = "front" }, { kind = "ethernet", name = "back" }]
+        [[tenant]]
+        name = "forwarder"
+        cores = 1
+        stack = "poll_mode"
+        nic = "front"
+        app = { kind = "testpmd", mode = "macswap" }
+        [[tenant]]
+        name = "sockets"
+        cores = 1
+        stack = "kernel"
+        nic = "front"
+        app = { kind = "touchfwd" }
+        [[tenant]]
+        name = "router"
+        cores = 1
+        stack = "poll_mode"
+        nic = "back"
+        app = { kind = "testpmd", mode = "macswap" }
+    "#;
+    let of = |name: &str| format!("name = \"{name}\" }}");
+    let with = |name: &str| format!("name = \"{name}\", moderation = \"50 us\" }}");
+    scenario(&text.replace(&of("front"), &with("front")));
+    let said = refusal(text, &of("back"), &with("back"));
+    assert!(said.contains("peripheral[1].moderation") && said.contains("poll-mode"), "{said}");
 }

@@ -107,6 +107,7 @@ fn shares_are_read_as_percentages_too() {
         ("precision = \"2\"", "run.precision: invalid value: string \"2\", expected a number such as 0.02, or a percentage such as \"2 %\""),
         ("precision = \"two %\"", "run.precision: invalid value: string \"two %\", expected a number such as 0.02"),
         ("precision = \"70 %\"", "run.precision = 0.7 is not above 0 and below 0.5"),
+        ("precision = 0.02\nprecision_of = [\"tenant.a.lat_p99_us\"]", "\"tenant.a.lat_p99_us\" is a number of one tenant"),
         ("loss = \"2 Mpps\"", "run.loss: invalid value: string \"2 Mpps\", expected a number such as 0.02"),
     ] {
         let said = run(given).err().unwrap_or_else(|| panic!("{given} was taken"));

@@ -560,3 +560,29 @@ fn the_bandwidth_test_ends_below_the_link_s_rate_where_the_core_is_slower() {
     let worst = curve.iter().filter(|r| r[4] == true).map(|r| r[5].as_f64().expect("a loss")).fold(0.0, f64::max);
     assert!(worst <= 0.01 && get(&o, "throughput_mrps") > 10.0, "{curve:?}");
 }
+
+/// Packets come 100 ns apart over a wire of 200 us. Without a warm-up the window begins when the first may arrive, so that 3,000
+/// packets take 300 us and not 500.
+#[test]
+fn a_window_without_warm_up_begins_when_packets_may_arrive() {
+    let outcome = simulate(
+        r#"
+        name = "at-once"
+        platform = "gem5"
+        placement = { policy = "ddio", ways = 2 }
+        traffic = { arrivals = "fixed", rate = "10 Mpps", packet = "64 B" }
+        run = { load = "fixed", requests = 3000, warmup_requests = 0 }
+        peripheral = [{ kind = "ethernet", propagation = "200 us" }]
+        [[tenant]]
+        name = "forwarder"
+        cores = 1
+        stack = "poll_mode"
+        app = { kind = "testpmd", mode = "macswap" }
+        "#,
+    );
+    for metric in ["offered_mrps", "throughput_mrps"] {
+        let rate = get(&outcome, metric);
+        assert!(close(rate, 10.0, 0.02), "{metric} {rate}");
+    }
+    assert!(!outcome.warnings.iter().any(|w| w.contains("queues grew")), "{:?}", outcome.warnings);
+}

@@ -5,7 +5,7 @@ use super::check_mixture;
 use super::check_precision::precision;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
-use super::check_unused::{has_queue_pairs, packets, streams, unused};
+use super::check_unused::{has_queue_pairs, interrupts, packets, streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::recorded::ReplayOrder;
@@ -54,11 +54,13 @@ pub fn check(s: &Scenario) -> Check {
     let parts = check_mixture::parts(s);
     if parts.is_empty() {
         alone(s)?;
+        interrupts(s)?;
         return packets(s);
     }
     parts.iter().try_for_each(|p| alone(&p.scenario).map_err(|why| p.place(why)))?;
     super::traffic::frames(&s.traffic)?;
     check_mixture::shared(s)?;
+    interrupts(s)?;
     packets(s)?;
     streams(s)
 }

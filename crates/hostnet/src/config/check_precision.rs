@@ -17,6 +17,9 @@ pub(super) fn precision(run: &RunSpec) -> Check {
         format!("run.precision = {p} has no effect with run.load = \"none\", which measures nothing; leave it out")
     })?;
     for name in &run.precision_of {
+        need(!name.starts_with("tenant."), || {
+            format!("run.precision_of: \"{name}\" is a number of one tenant, and a window ends by metrics of the whole host")
+        })?;
         let Some(id) = MetricId::named(name) else {
             let known: Vec<&str> = METRICS.iter().map(|m| m.name).collect();
             return Err(format!("run.precision_of: {}", unknown_metric(name, &known)));

@@ -23,6 +23,7 @@ use crate::placement::SweepTx;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Display;
+use std::ptr;
 
 /// The spelling of a value in a scenario.
 pub(super) fn spelt(value: impl Serialize) -> String {
@@ -276,8 +277,7 @@ pub(super) fn unused(s: &Scenario) -> Check {
     duration(s)?;
     streams(s)?;
     pages(s)?;
-    directions(s)?;
-    interrupts(s)
+    directions(s)
 }
 
 /// Checks that a device that moves data one way has no keys of the other way, and that an SSD whose pages no core accounts for
@@ -430,13 +430,18 @@ fn pages(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// Checks that an Ethernet NIC under a poll-mode driver has no keys that only the kernel uses.
-fn interrupts(s: &Scenario) -> Check {
-    let Some(RingDriver::PollMode(_)) = s.ringed().map(|ringed| ringed.driver) else { return Ok(()) };
+/// Checks that an Ethernet NIC whose drivers all poll has no keys that only the kernel uses.
+pub(super) fn interrupts(s: &Scenario) -> Check {
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
     let throttle = |e: &EthernetSpec| e.rings.as_ref().map(|r| r.quirks.throttle).unwrap_or_default();
-    for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))) {
+    let polled = |nic: &EthernetSpec| {
+        let mut drivers =
+            s.ringed_tenants().filter(|r| s.nic_of(r.tenant).is_some_and(|(_, own)| ptr::eq(own, nic))).peekable();
+        drivers.peek().is_some() && drivers.all(|r| matches!(r.driver, RingDriver::PollMode(_)))
+    };
+    let nics = s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?)));
+    for (i, nic) in nics.filter(|(_, nic)| polled(nic)) {
         need(known.iter().any(|k| throttle(k) == throttle(nic)), || {
             format!("peripheral[{i}].rings.quirks.throttle is for the kernel, and a poll-mode driver does not use it; leave it out")
         })?;

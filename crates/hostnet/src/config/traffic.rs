@@ -883,6 +883,12 @@ pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f6
     })
 }
 
+/// Time that a packet takes over the wire between `tenant`'s generator and the host; zero without a wire.
+pub fn flight(s: &Scenario, tenant: TenantId) -> Time {
+    let of_nic = || s.nic_of(tenant).map(|(_, nic)| nic.propagation);
+    s.traffic_of(tenant).link.map(|l| l.propagation).or_else(of_nic).map_or(Time::ZERO, Time::from)
+}
+
 /// Rate of the wire between `tenant`'s generator and the host, and the number of bytes that a frame takes on the wire beyond
 /// its own; None without a wire.
 pub fn line_rate(s: &Scenario, tenant: TenantId) -> Option<(Bandwidth, u32)> {

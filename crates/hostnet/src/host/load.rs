@@ -575,8 +575,12 @@ impl Run<'_, '_> {
 
     /// Runs `n` requests, or fewer where a precision is asked for and caches and traffic are steady before.
     fn warm_up_at_most(&mut self, n: u64, to: f64) -> Result<(), String> {
+        if n == 0 {
+            self.await_packets();
+            return Ok(());
+        }
         if self.spec.run.precision.is_none() || n < PARTS * FINE_REQUESTS {
-            return if n > 0 { self.advance(n, 0.0, to) } else { Ok(()) };
+            return self.advance(n, 0.0, to);
         }
         let mut seen = Vec::new();
         for i in 0..PARTS {
@@ -587,6 +591,19 @@ impl Run<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Runs until the first packet may arrive: a window that began while all packets are on the wire would be longer than the time
+    /// in which they come.
+    fn await_packets(&mut self) {
+        let [host] = self.world.members.as_mut_slice() else { return };
+        let flights = host.served().into_iter().map(|t| traffic::flight(self.spec, t));
+        let Some(arrives) = flights.min().filter(|at| *at > host.machine.now) else { return };
+        let comes = |h: &Host| h.machine.cal.next_at().is_none_or(|at| at >= arrives);
+        if !comes(host) {
+            host.run_until(arrives, comes);
+        }
+        host.machine.now = host.machine.now.max(arrives);
     }
 
     /// Runs `n` requests of a warm-up. Returns what tells whether caches and traffic are steady: the lines that move between
