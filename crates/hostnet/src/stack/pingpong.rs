@@ -35,7 +35,6 @@ impl Role for PingPongPairs {
     fn counts_requests(&self, _: bool) -> bool {
         true
     }
-
 }
 
 impl PingPongPairs {
