@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 /// Two cycles of sim24 in ps, where a cycle takes 312.5 ps.
 const TWO_CYCLES: u64 = 625;
-/// Time in ps from a core of sim24 to the home agent: look-ups of 4 and 14 cycles, and 8 cycles of crossbar.
-const TO_HOME: u64 = (4 + 14 + 8) * TWO_CYCLES / 2;
-const CROSSBAR: u64 = 8 * TWO_CYCLES / 2;
+/// Time in ps from a core of sim24 to the home agent: look-ups of 4 and 14 cycles, and 4 cycles of crossbar.
+const TO_HOME: u64 = (4 + 14 + 4) * TWO_CYCLES / 2;
+const CROSSBAR: u64 = 4 * TWO_CYCLES / 2;
 const L1: u64 = 4 * TWO_CYCLES / 2;
 
 /// Two cores, a line that core 0 has in its L1, and lines that only core 0 uses.

@@ -6,9 +6,9 @@ use crate::common::close;
 use hostnet::core::Op;
 use hostnet::machine::Machine;
 
-/// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
+/// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 4 of crossbar each way.
 const CYCLE: f64 = 0.3125;
-const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
+const LLC: f64 = (4.0 + 14.0 + 4.0 + 35.0 + 4.0) * CYCLE;
 
 fn requests(m: &Machine) -> u64 {
     m.mem.paths.count.iter().sum()

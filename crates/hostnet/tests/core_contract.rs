@@ -12,11 +12,11 @@ use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::{self, Memory, Sweep, Txn};
 
-// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
+// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 4 of crossbar each way.
 const CYCLE: f64 = 0.3125;
 const L1: f64 = 4.0 * CYCLE;
 const L2: f64 = (4.0 + 14.0) * CYCLE;
-const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
+const LLC: f64 = (4.0 + 14.0 + 4.0 + 35.0 + 4.0) * CYCLE;
 /// DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4; 6.2 ns in the controller.
 const DRAM: f64 = 6.2 + (22.0 + 22.0 + 4.0) * 0.625;
 

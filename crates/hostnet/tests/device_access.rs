@@ -127,7 +127,7 @@ fn combining_stores_to_memory_go_past_the_caches() {
     assert_eq!(m.mem.stats.ledger.written, 8);
     assert!((0..8).all(|i| m.mem.copies(m.mem.map.iter().next().expect("a region").base + i).0 == 0));
     // Four buffers for eight lines: twice L1, L2 and the crossbar to the home agent, and the crossbar back.
-    let trip = (4.0 + 14.0 + 8.0 + 8.0) * CYCLE;
+    let trip = (4.0 + 14.0 + 4.0 + 4.0) * CYCLE;
     assert!(took >= 2.0 * trip && took < 4.0 * trip, "{took} ns, a trip is {trip}");
 }
 

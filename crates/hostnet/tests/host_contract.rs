@@ -327,13 +327,13 @@ fn section_2b_dma_pays_a_write_and_a_read_ddio_neither_unless_evicted_first() {
 #[test]
 fn the_first_read_takes_an_llc_hit_under_ddio_and_dram_under_dma() {
     let first = |placement| get(&directed(placement, r#"kind = "directed_rx", blocks = 16"#), "first_read_cycles");
-    // look-ups of 4 + 14 + 35 cycles and 2 x 8 of crossbar
+    // look-ups of 4 + 14 + 35 cycles and 2 x 4 of crossbar
     let hit = first(r#"policy = "ddio""#);
-    assert!(close(hit, 69.0, 0.05), "{hit}");
+    assert!(close(hit, 61.0, 0.05), "{hit}");
     // and controller, column access and burst, 26.25 ns at 3.2 GHz, if the NIC's write left the row open; 13.75 ns more
     // for an activate
     let miss = first(r#"policy = "dma""#);
-    assert!((69.0 + 84.0..=1.05 * (69.0 + 128.0)).contains(&miss), "{miss}");
+    assert!((61.0 + 84.0..=1.05 * (61.0 + 128.0)).contains(&miss), "{miss}");
 }
 
 #[test]

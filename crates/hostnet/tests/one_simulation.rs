@@ -69,7 +69,7 @@ precision = 0.02
 #[test]
 fn windows_of_a_search_end_as_alone() {
     let text = OPEN.replace("RATE", "") + "load = \"peak_loss\"\nstep = \"20 Gbps\"\n";
-    compare(&deciding(&text, ["lat_mean_us", "throughput_mrps", "mem_bw_gbs"]));
+    compare(&deciding(&text, ["lat_mean_us", "throughput_mrps", "service_mean_us"]));
 }
 
 #[test]

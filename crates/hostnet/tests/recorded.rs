@@ -15,8 +15,8 @@ use hostnet_recording::{
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
-const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * 0.3125;
+/// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 4 of crossbar each way.
+const LLC: f64 = (4.0 + 14.0 + 4.0 + 35.0 + 4.0) * 0.3125;
 
 fn counts(instructions: u32) -> Counts {
     Counts { instructions, ..Counts::default() }

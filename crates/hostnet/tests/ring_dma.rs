@@ -88,7 +88,7 @@ fn a_forwarded_packet_crosses_to_the_llc_twice_for_each_line_that_is_modified() 
 
 /// At the limit of the DMA a packet takes 1 ns more for each request of its core. A core that waits finds more packets
 /// in a poll, and so rings doorbells and writes descriptors less often. Each additional line that devices move takes
-/// 1 ns, and 3 ns if it is written back.
+/// 1 ns, and 3 ns if it is written back. Requests that come while the engine turns around, 5 and 2 ns of each packet, hold up nothing.
 #[test]
 fn requests_of_cores_take_their_time_on_the_crossbar() {
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
@@ -100,8 +100,9 @@ fn requests_of_cores_take_their_time_on_the_crossbar() {
         let more = moved(&with) - moved(&without);
         let (one, other) = (requests + more, requests + 4.0 * more);
         let got = ns(&with) - ns(&without);
+        let least = one.min(other) * (1.0 - (5.0 + 2.0) / ns(&with));
         assert!(
-            (one.min(other) - 0.05..one.max(other) + 0.05).contains(&got),
+            (least - 0.05..one.max(other) + 0.05).contains(&got),
             "{frame} B: {got:.3} ns more, {requests:.3} requests, {more:.3} lines"
         );
     }

@@ -257,7 +257,11 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     let beside = "[[tenant]]\nname = \"pmd\"\ncores = 1\nstack = \"poll_mode\"\napp = { kind = \"testpmd\" }\n\
                   traffic = { arrivals = \"keep_depth\", depth = 4 }\n";
     bad(
-        &(behind_rings("", "").replace("[traffic.dctcp]\n", "") + beside),
+        &(behind_rings("", "")
+            .replace("[traffic.dctcp]\n", "")
+            .replace("warmup_time = \"12 ms\"", "warmup_requests = 10")
+            .replace("time = \"4 ms\"", "requests = 100")
+            + beside),
         "tenant[0].app.kind = \"tcp_receive\": its senders have the link of the NIC to themselves, and tenant[1] has the same NIC; \
          give one of them a NIC of its own",
     );

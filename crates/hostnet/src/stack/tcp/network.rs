@@ -170,7 +170,7 @@ impl Network {
 }
 
 /// A network and the state of the host that it sees.
-type Seen<'a> = (&'a Network, RoleView<'a>);
+type NetworkView<'a> = (&'a Network, RoleView<'a>);
 
 impl Network {
     /// NIC that receives the frames.
@@ -190,10 +190,10 @@ impl Network {
     }
 
     /// Sets the metrics of all networks of a host in the window that ends now.
-    pub fn report(all: &[Seen], v: &mut Values) {
+    pub fn report(all: &[NetworkView], v: &mut Values) {
         let Some((_, view)) = all.first() else { return };
         let span = view.span().to_f64();
-        let sum = |f: &dyn Fn(&Seen) -> u64| all.iter().map(f).sum::<u64>().to_f64();
+        let sum = |f: &dyn Fn(&NetworkView) -> u64| all.iter().map(f).sum::<u64>().to_f64();
         let delivered = sum(&|(n, view)| n.delivered_in_window(view.threads));
         v.set(metric::NET_GBS, delivered / span * 1e3);
         let lost = sum(&|(n, view)| n.nic(view).map_or(0, |nic| nic.drops.count()));
