@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 #: Share of skipped packets above which a result comes with a warning.
@@ -65,11 +66,13 @@ def held(data: Mapping[str, Any]) -> list[Held]:
 
 
 def _file(spec: Mapping[str, Any], tenant: str | None) -> str:
-    """Path of the capture that is replayed to a tenant: that of its own traffic, or of the scenario's."""
+    """Path of the capture that is replayed to a tenant: that of its own traffic, or of the scenario's; relative to the current
+    directory where it lies below."""
     own = next((t.get("traffic") for t in spec.get("tenant") or () if t.get("name") == tenant), None)
     for traffic in (own, spec.get("traffic")):
         if file := ((traffic or {}).get("pcap") or {}).get("file"):
-            return os.path.normpath(str(file))
+            path = Path(os.path.normpath(str(file)))
+            return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
     return ""
 
 

@@ -78,12 +78,12 @@ def test_a_search_and_a_maximum_have_what_is_known_and_no_more(short):
 
 def test_a_run_ends_when_its_metrics_are_precise_enough(short):
     """A quarter of the precision needs about sixteen times the requests, until run.requests is reached."""
-    long = short.with_({"run.requests": 200_000, "run.precision_of": ["lat_mean_us"]})
+    long = short.with_({"run.requests": 400_000, "run.precision_of": ["lat_mean_us"]})
     runs = {p: hn.run(long.with_({"run.precision": p})) for p in (0.02, 0.005)}
     for precision, result in runs.items():
         assert intervals.half_width(result.interval("lat_mean_us")) <= precision * result["lat_mean_us"]
         assert not any("is known to" in w for w in result.warnings)
-    assert runs[0.02].measure_us < runs[0.005].measure_us < hn.run(short.with_({"run.requests": 200_000})).measure_us
+    assert runs[0.02].measure_us < runs[0.005].measure_us < hn.run(short.with_({"run.requests": 400_000})).measure_us
     vain = hn.run(short.with_({"run.precision": 1e-5, "run.precision_of": ["lat_mean_us"]}))
     assert vain.measure_us == pytest.approx(hn.run(short).measure_us, rel=0.01)
     assert any(w.startswith("lat_mean_us is known to") and "run.requests" in w for w in vain.warnings)

@@ -349,7 +349,7 @@ def test_a_table_of_twice_the_size_misses_where_it_outgrows_the_caches(cli, chas
                 "rings": {"rx_buffers": 16, "buffer_size": "64 B"},
                 "override.caches.l1d": {"size": "16 KiB", "ways": 4},
                 "override.caches.l2": {"size": "32 KiB", "ways": 8},
-                "override.caches.llc": {"size": f"{llc} KiB", "ways": 12, "slices": 8},
+                "override.caches.llc": {"size": f"{llc} KiB", "ways": 12, "slices": 8, "indexing": "hashed_slices"},
             }
         )
         return hn.run(host).metrics["t0_llc_miss_ratio"]

@@ -15,6 +15,7 @@ from .gem5net import (
     CLOCK,
     CORE,
     DCA,
+    DEFAULT_CORE,
     FORWARDERS,
     FOUR_CHANNELS,
     FRAMES,
@@ -48,15 +49,8 @@ def sweep(knob: Grid, apps: tuple[str, ...] = FORWARDERS, machine: Grid = GEM5, 
 AS_CACHES = also(lambda row: FOUR_CHANNELS if row["app"] == IPERF else {})
 
 
-# run-scripts/run-dual-freq.sh passes iperf none of the core's parameters, so that gem5's defaults hold (cores/arm/O3_ARM_v7a.py). What
-# they let the kernel's code execute in a cycle is not known and stays as on the platform.
-DEFAULT_CORE = {
-    "override.core.width": 3,
-    "override.core.rob": 40,
-    "override.core.store_queue": 16,
-    "override.core.lfb": 6,
-    "override.core.quirks.l2_mshrs": 16,
-}
+# run-scripts/run-dual-freq.sh passes iperf none of the core's parameters either. What gem5's core executes in a cycle of the kernel's code
+# is not known and stays as on the platform.
 AS_FREQUENCIES = also(lambda row: DEFAULT_CORE if row["app"] == IPERF else {})
 
 
