@@ -77,7 +77,7 @@ NOISE_GBS = 0.05
 _PER_CHANNEL = ("rpq_occupancy", "wpq_full", "rpq_full")
 
 
-def unused(metrics: Mapping[str, float | None]) -> float:
+def channels_per_used(metrics: Mapping[str, float | None]) -> float:
     """How many times as many channels a run's host has as those over which its lines are spread: 1 on a single node."""
     channels, used = metrics.get("channels"), metrics.get("channels_used")
     return channels / used if channels and used else 1.0
@@ -89,7 +89,7 @@ def counters_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
     Of a host with several nodes, queues are those of the channels over which lines are spread.
     """
     found = {name: sum(metrics.get(m) or 0.0 for m in parts) for name, parts in _COUNTERS.items()}
-    found |= {name: found[name] * unused(metrics) for name in _PER_CHANNEL}
+    found |= {name: found[name] * channels_per_used(metrics) for name in _PER_CHANNEL}
     return found | {name: min(found[name], 1.0) for name in ("wpq_full", "rpq_full")}
 
 

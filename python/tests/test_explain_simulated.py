@@ -93,6 +93,17 @@ def test_an_idle_node_and_an_idle_io_controller_change_no_explanation():
         assert b.latency_ns == pytest.approx(a.latency_ns, rel=0.02), a.traffic
 
 
+
+def test_a_full_io_controller_is_found_beside_one_that_is_not():
+    """A second SSD, on the other controller, keeps one command under way at a tenth of the link's rate."""
+    fast = {"kind": "ssd", "op": "p2m_write", "queue_depth": 64, "block": "1 MiB", "lanes": 16, "count": 1}
+    slow = fast | {"queue_depth": 1, "lanes": 2}
+    ex = explain.of_result(api.run(icx(1, 2, peripheral=[fast, slow]), quiet=True))
+    full = ex.binding("p2m")
+    assert full.name == "IIO 0 write buffer" and full.credits == 184 and full.exhausted
+    assert not domain(ex, "IIO write buffer").exhausted and ex.regime == "red"
+
+
 def test_what_is_known_of_a_number_stands_beside_it(run):
     """The interval of a domain's credits is that of one core's line fill buffers, times the cores."""
     result = run(3, 6)

@@ -540,35 +540,20 @@ fn a_tenant_whose_queues_grow_is_named_beside_one_with_far_more_packets() {
 /// The kernel is one of two drivers on the first NIC, which takes the kernel's keys; the drivers of the second all poll.
 #[test]
 fn a_nic_that_the_kernel_shares_with_a_polling_driver_has_the_kernel_s_keys() {
-    let text = r#"
-        name = "shared"
-        platform = "altra"
-        placement = { policy = "ddio", ways = 2 }
-        traffic = { arrivals = "poisson", rate = "50 kpps", packet = "64 B" }
-        run = { load = "fixed", requests = 100, warmup_requests = 10 }
-        peripheral = [{ kind = "ethernet", name = "front" }, { kind = "ethernet", name = "back" }]
-        [[tenant]]
-        name = "forwarder"
-        cores = 1
-        stack = "poll_mode"
-        nic = "front"
-        app = { kind = "testpmd", mode = "macswap" }
-        [[tenant]]
-        name = "sockets"
-        cores = 1
-        stack = "kernel"
-        nic = "front"
-        app = { kind = "touchfwd" }
-        [[tenant]]
-        name = "router"
-        cores = 1
-        stack = "poll_mode"
-        nic = "back"
-        app = { kind = "testpmd", mode = "macswap" }
-    "#;
-    let of = |name: &str| format!("name = \"{name}\" }}");
-    let with = |name: &str| format!("name = \"{name}\", moderation = \"50 us\" }}");
+    let kernel = tenant("sockets", 1, "stack = \"kernel\"\nnic = \"front\"", "{ kind = \"touchfwd\" }", "");
+    let text = [
+        "name = \"shared\"\nplatform = \"altra\"\nplacement = { policy = \"ddio\", ways = 2 }\n\
+         traffic = { arrivals = \"poisson\", rate = \"50 kpps\", packet = \"64 B\" }\nrun = { load = \"fixed\" }\n",
+        &nic("front", "100 Gbps"),
+        &nic("back", "100 Gbps"),
+        &driven("forwarder", 1, "front", FORWARDER, ""),
+        &kernel,
+        &driven("router", 1, "back", FORWARDER, ""),
+    ]
+    .concat();
+    let of = |name: &str| format!("name = \"{name}\"\nlink");
+    let with = |name: &str| format!("moderation = \"50 us\"\n{}", of(name));
     scenario(&text.replace(&of("front"), &with("front")));
-    let said = refusal(text, &of("back"), &with("back"));
+    let said = refusal(&text, &of("back"), &with("back"));
     assert!(said.contains("peripheral[1].moderation") && said.contains("poll-mode"), "{said}");
 }

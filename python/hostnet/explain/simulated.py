@@ -10,7 +10,7 @@ from .. import drops, intervals, tenants
 from .._core import version
 from ..errors import HostnetError
 from ..intervals import Interval
-from ..model import classes_of, counters_of, hardware_of, unused
+from ..model import channels_per_used, classes_of, counters_of, hardware_of
 from ..results import Result
 from .explanation import CORES_BUSY, Domain, Explanation, estimate
 
@@ -68,7 +68,7 @@ _FACTS = {
 # Facts that are means over all memory channels: those of the channels over which lines are spread say what limits a node.
 _OF_CHANNELS = ("mem_utilisation", "rpq_occupancy", "wpq_full", "rpq_full")
 
-# Share of its line fill buffers by which the fullest core differs from all cores together before it is named.
+# Share of its credits by which the fullest core or I/O controller differs from all together before it is named.
 _UNEQUAL = 0.1
 
 
@@ -89,7 +89,7 @@ def explain(result: Result) -> Explanation:
     if all(m.get(name) is None for name in ("lfb_occ", "iio_write_occ", "iio_read_occ", "cha_wait_credits")):
         raise HostnetError(_no_domains(result))
     facts = {name: value for name, metric in _FACTS.items() if (value := m.get(metric)) is not None}
-    facts |= {name: facts[name] * unused(m) for name in _OF_CHANNELS if name in facts}
+    facts |= {name: facts[name] * channels_per_used(m) for name in _OF_CHANNELS if name in facts}
     facts |= {name: min(facts[name], 1.0) for name in ("wpq_full", "rpq_full") if name in facts}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row on purpose, unloaded as well
@@ -98,7 +98,9 @@ def explain(result: Result) -> Explanation:
     facts |= {name: value for name, (value, _) in of_packets.items()}
     known = intervals.of(result.data)
     known_facts = {name: known[metric] for name, metric in _FACTS.items() if name in facts and metric in known}
-    known_facts |= {name: _times(known_facts[name], unused(m)) for name in _OF_CHANNELS if name in known_facts}
+    known_facts |= {
+        name: _times(known_facts[name], channels_per_used(m)) for name in _OF_CHANNELS if name in known_facts
+    }
     for name, (value, metric) in of_packets.items():
         if metric in known and (own := m[metric]):
             known_facts[name] = _times(known[metric], value / own)
@@ -141,6 +143,9 @@ def explain(result: Result) -> Explanation:
                     ),
                 )
             )
+            fullest = max(_controllers(result, name), key=lambda r: r["occupancy_avg"] / r["credits"], default=None)
+            if fullest and fullest["occupancy_avg"] / fullest["credits"] > ex.domains[-1].busy + _UNEQUAL:
+                ex.domains.append(_as_domain(fullest, fullest["domain"], traffic, m.get(unloaded)))
     if device:
         _device(ex, m, device)
     if "domains" in result.tables:
@@ -240,25 +245,27 @@ def _inside(ex: Explanation, rows: list[dict[str, Any]], m: dict[str, float | No
     for row in rows:
         if row["domain"] in _WAY and row["arrivals_per_us"] and row["occupancy_avg"]:
             name, traffic, unloaded = _WAY[row["domain"]]
-            credits = None if row["credits"] >= _UNBOUNDED else row["credits"]
-            ex.domains.append(
-                Domain(
-                    name,
-                    traffic,
-                    credits,
-                    row["occupancy_avg"],
-                    row["arrivals_per_us"] * 64e-3,
-                    direct_ns=row["latency_ns"],
-                    unloaded_ns=m.get(unloaded) if unloaded else None,
-                )
-            )
+            ex.domains.append(_as_domain(row, name, traffic, m.get(unloaded) if unloaded else None))
+
+
+def _as_domain(row: Mapping[str, Any], name: str, traffic: str, unloaded_ns: float | None) -> Domain:
+    """A row of a result's table of domains, which has lines a microsecond."""
+    return Domain(
+        name,
+        traffic,
+        None if row["credits"] >= _UNBOUNDED else row["credits"],
+        row["occupancy_avg"],
+        row["arrivals_per_us"] * 64e-3,
+        direct_ns=row["latency_ns"],
+        unloaded_ns=unloaded_ns,
+    )
 
 
 def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any], known: Mapping[str, Interval]) -> None:
     """The controllers' queues, of all channels together."""
     memory = (spec.get("platform") or {}).get("memory") or {}
     # Queues of a node without traffic hold nothing, and take nothing from those of the other node.
-    channels, used = m.get("channels"), (m.get("channels") or 0.0) / unused(m)
+    channels, used = m.get("channels"), (m.get("channels") or 0.0) / channels_per_used(m)
     for name, queue, gbs in (("read queues", "rpq", "mem_read_gbs"), ("write queues", "wpq", "mem_write_gbs")):
         occupied, rate = m.get(f"{queue}_occ") or 0.0, m.get(gbs) or 0.0
         if channels and memory.get(queue) and occupied > 0 and rate > 0:
@@ -279,13 +286,18 @@ def credits_of_iio(result: Result, prefix: str) -> float | None:
     """Entries of the I/O controllers' buffers (``iio_write`` or ``iio_read``) that devices use: each device has the entries of
     its own controller, so that an idle one adds none, and controllers alike count whole."""
     credits: float | None = result.metrics.get(f"{prefix}_credits")
-    rows = result.table("domains").to_dicts() if "domains" in result.tables else []
-    buffer = f"{prefix.removeprefix('iio_')} buffer"
-    held: list[float] = [r["occupancy_avg"] for r in rows if re.fullmatch(rf"IIO \d+ {buffer}", r["domain"])]
+    held = [float(r["occupancy_avg"]) for r in _controllers(result, f"IIO {prefix.removeprefix('iio_')} buffer")]
     squares = sum(n * n for n in held)
     if credits is None or not squares:
         return credits
     return credits / len(held) * sum(held) ** 2 / squares
+
+
+def _controllers(result: Result, buffer: str) -> list[dict[str, Any]]:
+    """Rows of the buffers of the single I/O controllers, such as "IIO 0 write buffer"; none where the host has one controller."""
+    rows = result.table("domains").to_dicts() if "domains" in result.tables else []
+    of_one = buffer.replace("IIO", r"IIO \d+")
+    return [r for r in rows if re.fullmatch(of_one, r["domain"])]
 
 
 def cores_of(spec: dict[str, Any]) -> int:

@@ -1,5 +1,6 @@
 //! Indexing: the function that spreads lines over the slices and sets of a cache.
 
+use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,14 +30,17 @@ pub enum Indexing {
     FoldedSlices,
 }
 
+/// Ways that a cache has at most.
+pub const MOST_WAYS: usize = 24;
+
 /// Checks the shape of a cache of `sets` x `ways` lines, and returns its number of slices.
 ///
 /// # Errors
 /// Fails with one clause that names the shape that does not work.
 pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u32, String> {
     let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
-    if ways == 0 || ways > 24 || sets == 0 || sets > 1 << 24 {
-        return Err(format!("{sets} sets of {ways} ways, which is no cache (1 to 24 ways, 1 to 2^24 sets)"));
+    if ways == 0 || ways.to_usize() > MOST_WAYS || sets == 0 || sets > 1 << 24 {
+        return Err(format!("{sets} sets of {ways} ways, which is no cache (1 to {MOST_WAYS} ways, 1 to 2^24 sets)"));
     }
     if sets % u64::from(slices) != 0 || !(sets / u64::from(slices)).is_power_of_two() {
         return Err(format!("{sets} sets in {slices} slices: the sets of a slice must be a power of two"));

@@ -56,9 +56,10 @@ use crate::kernel::{
 };
 use array::{CacheArray, Indexing};
 use dram::{DramController, DramSpec};
+use indexing::MOST_WAYS;
 use mc_queue::McQueue;
 use memory_link::MemoryLink;
-use node::{FIRST_NODE, WAYS};
+use node::FIRST_NODE;
 use nodes::NodesSpec;
 use paths::{Milestones, Path, Paths};
 use protocol::{CoreRows, Inclusion, LlcProtocol};
@@ -250,7 +251,7 @@ impl Memory {
             let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
             Node {
                 llc: llc.clone(),
-                taken_in: [0; WAYS],
+                taken_in: [0; MOST_WAYS],
                 noc: uncore.span(h.noc_cycles.into()),
                 look_up: uncore.span(h.llc.latency_cycles.into()),
                 crossing: uncore.span(nodes.crossing_cycles.into()),

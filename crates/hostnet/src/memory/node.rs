@@ -1,6 +1,7 @@
 //! A node: an LLC with its home agent, the memory channels of that home agent, and the cores attached to it.
 
 use super::array::CacheArray;
+use super::indexing::MOST_WAYS;
 use crate::flow::Domain;
 use crate::kernel::{NodeId, Time, TxnId};
 use std::collections::VecDeque;
@@ -10,15 +11,12 @@ use std::ops::{Index, IndexMut};
 /// The node of a machine with one node.
 pub(super) const FIRST_NODE: NodeId = NodeId(0);
 
-/// Ways that a cache has at most.
-pub(super) const WAYS: usize = 32;
-
 /// One node of a machine.
 #[derive(Clone)]
 pub struct Node {
     pub(super) llc: CacheArray,
     /// Number of lines that each way of the LLC has taken in.
-    pub(super) taken_in: [u64; WAYS],
+    pub(super) taken_in: [u64; MOST_WAYS],
     /// Time of one traversal of the crossbar (`noc`), and time of a look-up in the LLC (`look_up`), at the node's
     /// uncore clock.
     pub(super) noc: Time,
