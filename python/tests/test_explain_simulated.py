@@ -93,7 +93,6 @@ def test_an_idle_node_and_an_idle_io_controller_change_no_explanation():
         assert b.latency_ns == pytest.approx(a.latency_ns, rel=0.02), a.traffic
 
 
-
 def test_a_full_io_controller_is_found_beside_one_that_is_not():
     """A second SSD, on the other controller, keeps one command under way at a tenth of the link's rate."""
     fast = {"kind": "ssd", "op": "p2m_write", "queue_depth": 64, "block": "1 MiB", "lanes": 16, "count": 1}
