@@ -133,7 +133,8 @@ def test_frames_that_offloads_have_joined_are_named_as_such(tmp_path):
     """42 bytes of headers and 20,000 of payload are more than a descriptor's buffer of 16 KiB may hold."""
     file = write_at(tmp_path / "gro.pcap", [(0, 0, udp(b"x")), (1, 0, udp(b"x" * 20_000))])
     with pytest.raises(
-        hn.SpecError, match=r"has a message of 20042 bytes, and a receive buffer has 16384 at most; .*ethtool"
+        hn.SpecError,
+        match=r'gro.pcap": the capture .* a message of 20042 bytes, and a receive buffer has 16384 at most; .*ethtool',
     ):
         hn.run(forwarder(file, requests=2))
 

@@ -823,7 +823,10 @@ fn overrides_of_the_platform_are_checked_like_the_platform() {
         ("[override.core]\ncount = 0", &["platform.core.count = 0"]),
         ("[override.core]\nclock = \"3 Hz\"", &["platform.core.clock = \"3 Hz\"", "1 MHz"]),
         ("[override.core]\nlfb = 0", &["platform.core.lfb = 0"]),
-        ("[override.caches.llc]\nsize = \"30 MiB\"", &["platform.caches.llc.size = \"30 MiB\"", "power of two"]),
+        (
+            "[override.caches.llc]\nsize = \"30 MiB\"",
+            &["platform.caches.llc.size = \"30 MiB\"", "\"18 MiB\" or \"36 MiB\""],
+        ),
         ("[override.caches.l2]\nways = 0", &["platform.caches.l2.ways = 0"]),
         ("[override.caches.l1d]\nsize = \"-48 KiB\"", &["platform.caches.l1d.size", "-48 KiB"]),
         ("[override.memory]\nmapping = \"RoBaCo\"", &["platform.memory", "mapping", "RoBaCo"]),

@@ -22,10 +22,10 @@ impl RoleLayout for Applications {
         let app = App::build(&tenant.app, s.traffic_of(t).frame_sizes().0.to_u32(), context)
             .map_err(|why| format!("tenant[{}].app: {why}", t.index()))?;
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
-        let largest = match (&app, capture) {
-            (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
-            (_, Some(c)) if check::serves(tenant) => c.longest().into(),
-            _ => 0,
+        let (largest, of) = match (&app, capture) {
+            (App::Memcached(m), _) => (u64::from(m.largest_reply().max(m.largest_request())) * LINE, "application"),
+            (_, Some(c)) if check::serves(tenant) => (c.longest().into(), "capture"),
+            _ => (0, "capture"),
         };
         let recorded = u64::from(app.largest_recorded());
         let silent = recorded == 0 && matches!(app, App::Recorded(_));
@@ -36,12 +36,14 @@ impl RoleLayout for Applications {
                 t.index()
             ));
         }
-        let (largest, of) = (largest, "capture").max((recorded, "recording"));
+        let (largest, of) = if recorded > largest { (recorded, "recording") } else { (largest, of) };
         if let Some(ring) = s.ring_of(t).filter(|r| largest > r.rings.buffer_size.0) {
             if largest > BUFFERS.1 {
+                let replayed = s.traffic_of(t).pcap().filter(|_| of == "capture");
+                let file = replayed.map_or(String::new(), |p| format!("traffic.pcap.file = \"{}\": ", p.file));
                 return Err(format!(
-                    "the {of} of tenant[{}] has a message of {largest} bytes, and a receive buffer has {} at most; capture \
-                     with the NIC's segmentation and receive offloads off (`ethtool -K`)",
+                    "{file}the {of} of tenant[{}] has a message of {largest} bytes, and a receive buffer has {} at most; \
+                     capture with the NIC's segmentation and receive offloads off (`ethtool -K`)",
                     t.index(),
                     BUFFERS.1
                 ));

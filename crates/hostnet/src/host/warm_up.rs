@@ -519,6 +519,30 @@ mod tests {
         assert!(held > 120_000, "{held} lines");
     }
 
+    /// Sweeping empties the two ways of buffers, which take in nearly all lines, on an LLC of 36 MiB: by the time transfers are
+    /// steady, the other ways have taken in their lines once or twice.
+    #[test]
+    fn each_way_of_a_swept_llc_has_taken_in_its_lines_some_times() {
+        let text = r#"
+            name = "swept"
+            platform = "sim24"
+            placement = { policy = "ddio", ways = 2, sweep_rx = true }
+            rings = { rx_buffers = 1024, buffer_size = "1 KiB" }
+            traffic = { arrivals = "fixed", packet = "1 KiB", rate = "1 Mrps" }
+            run = { load = "fixed", requests = 1000 }
+            [[tenant]]
+            name = "kvs"
+            cores = 24
+            app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 2_400_000, buckets = 1_000_000, log_size = "256 MiB", zipf = 0.99 }
+        "#;
+        let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
+        let spec = resolve(text, "swept.toml", &[platforms]).expect("a valid scenario");
+        let mut host = Host::new(spec.into()).expect("a host");
+        host.warm_caches(&mut || Ok(())).expect("a warm-up");
+        let turns = host.machine.mem.turns_of_ways();
+        assert!(turns.iter().all(|t| *t >= TURNS), "{turns:?}");
+    }
+
     /// An array of 256 KiB beside an SSD whose lines go to DRAM, on an LLC of 840 KiB: hardly any access misses. Without a
     /// bound, the accesses were 2700 of each line.
     #[test]

@@ -1,5 +1,7 @@
 //! Indexing: the function that spreads lines over the slices and sets of a cache.
 
+use super::LINE;
+use crate::kernel::units::Size;
 use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +45,13 @@ pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u3
         return Err(format!("{sets} sets of {ways} ways, which is no cache (1 to {MOST_WAYS} ways, 1 to 2^24 sets)"));
     }
     if sets % u64::from(slices) != 0 || !(sets / u64::from(slices)).is_power_of_two() {
-        return Err(format!("{sets} sets in {slices} slices: the sets of a slice must be a power of two"));
+        let below = 1 << (sets / u64::from(slices)).max(1).ilog2();
+        let size = |sets: u64| Size(sets * u64::from(slices) * u64::from(ways) * LINE);
+        return Err(format!(
+            "{sets} sets in {slices} slices: the sets of a slice must be a power of two, as with \"{}\" or \"{}\"",
+            size(below),
+            size(2 * below)
+        ));
     }
     Ok(slices)
 }

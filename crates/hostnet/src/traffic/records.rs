@@ -71,6 +71,9 @@ const LENGTH_IN_RECORD: usize = 8;
 const LENGTH_IN_BLOCK: usize = 20;
 /// Offset of a block's total length in pcapng.
 const LENGTH_OF_BLOCK: usize = 4;
+/// Bytes of an Interface Description Block without options, and of an option without its value.
+const DESCRIPTION_WITHOUT_OPTIONS: usize = 20;
+const OPTION_HEADER: usize = 4;
 
 /// An interface of a pcapng section, or the only one of a pcap file.
 struct CaptureInterface {
@@ -122,21 +125,29 @@ impl CaptureInterface {
         }
     }
 
-    /// Interface of a pcapng description block. The parser reads if_tsoffset as little-endian in every section, and
-    /// does not support resolutions that are powers of two; therefore this function takes both values from the raw
-    /// options.
-    fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> CaptureInterface {
-        let option = |code| block.options.iter().find(|o| o.code == code).map(|o| &*o.value);
-        let offset = option(OptionCode::IfTsoffset).and_then(|v| v.first_chunk::<8>());
-        CaptureInterface {
+    /// Interface of a pcapng description block; None when an option is longer than the rest of the block. Values of another
+    /// length than their option has are ignored, as by Wireshark. The parser reads if_tsoffset as little-endian in every
+    /// section, does not support resolutions that are powers of two, and leaves out the options from a damaged one on;
+    /// therefore this function takes both values from the raw options, and counts their bytes.
+    fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> Option<CaptureInterface> {
+        let end = block.options.iter().position(|o| o.code == OptionCode::EndOfOpt);
+        let options = &block.options[..end.unwrap_or(block.options.len())];
+        let bytes: usize = options.iter().map(|o| OPTION_HEADER + o.value.len()).sum();
+        if end.is_none() && DESCRIPTION_WITHOUT_OPTIONS + bytes < block.block_len1.to_usize() {
+            return None;
+        }
+        let option = |code| options.iter().find(|o| o.code == code).and_then(|o| o.as_bytes().ok());
+        let offset = option(OptionCode::IfTsoffset).and_then(|v| <[u8; 8]>::try_from(v).ok());
+        let resolution = option(OptionCode::IfTsresol).and_then(|v| <[u8; 1]>::try_from(v).ok());
+        Some(CaptureInterface {
             link: block.linktype,
             snap: block.snaplen,
-            resolution: option(OptionCode::IfTsresol).and_then(|v| v.first().copied()).unwrap_or(6),
-            offset_s: offset.map_or(0, |&v| match big_endian {
+            resolution: resolution.map_or(6, |[r]| r),
+            offset_s: offset.map_or(0, |v| match big_endian {
                 true => i64::from_be_bytes(v),
                 false => i64::from_le_bytes(v),
             }),
-        }
+        })
     }
 
     fn picoseconds(&self, ticks: u64) -> i128 {
@@ -291,7 +302,8 @@ fn walk<E>(
                 interfaces.clear();
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(i)) => {
-                interfaces.push(CaptureInterface::described(&i, big_endian));
+                let described = CaptureInterface::described(&i, big_endian);
+                interfaces.push(described.ok_or(Damage::Malformed { packet, byte })?);
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(p)) => {
                 let on = interface(p.if_id)?;

@@ -185,6 +185,10 @@ fn a_lenient_reader_has_every_packet_before_the_damage() {
         let mut lost = frames();
         lost[3].interface = 9;
         assert_eq!(leniently(&pcapng(big, &[ETHERNET], &lost)).unwrap().packets, whole_of(3));
+        // An option of the interface, whose time resolution comes after it, claims more bytes than the block has.
+        let mut option = pcapng(big, &[Interface { tsresol: Some(9), ..ETHERNET }], &frames());
+        option[28 + 16 + 2..][..2].copy_from_slice(&[0x7f; 2]);
+        assert_eq!(sentence(&option), "capture x.pcap is damaged at byte 28, at or before packet 1");
         // The second length of a block contradicts the first.
         let mut ng = pcapng(big, &[ETHERNET], &frames());
         let end = 28 + 24 + 2 * 92;
