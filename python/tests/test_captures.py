@@ -1,6 +1,7 @@
 """Captures of one's own: they drive every application that serves packets, and what is skipped is said, with the reason."""
 
 import hashlib
+import itertools
 import json
 import os
 import struct
@@ -108,6 +109,30 @@ def test_the_times_are_those_of_the_capture(tmp_path):
     # The last gap is the mean one: 400 packets in 199 * 100 us and one more gap of 199 * 100 / 399 us.
     expected = 400 / (199 * 100 * (1 + 1 / 399))
     assert hn.run(own)["offered_mrps"] == pytest.approx(expected, rel=0.02)
+
+
+def test_parts_of_one_capture_keep_their_distance_and_repeat_together(tmp_path):
+    """Packets to port 53 come each 100 us, and those to port 80 always 50 us later, in two passes of 20 pairs: a mean gap of
+    1950 / 39 = 50 us later the file begins again."""
+    pairs = [udp(b"x" * 20, port=port, source=1000 + i) for i in range(20) for port in (53, 80)]
+    file = write_at(tmp_path / "two.pcap", [(0, 50 * i, frame) for i, frame in enumerate(pairs)])
+    traffic = {"arrivals": "pcap", "rate": None, "pcap": {"file": str(file), "port": 53}}
+    tenants = [
+        {"name": name, "cores": 1, "app": {"kind": "l3fwd", "rules": 64}, "traffic": {"pcap": {"port": port}}}
+        for name, port in [("dns", 53), ("web", 80)]
+    ]
+    back = tmp_path / "back.pcap"
+    own = scenario({"kind": "l3fwd", "rules": 64}, file).with_({"tenant": tenants, "traffic": traffic})
+    hn.run(own.with_({"run.requests": 80, "run.warmup_requests": 0}), pcap=back)
+    data, at, times = back.read_bytes(), 24, []
+    nano = struct.unpack_from("<I", data)[0] == 0xA1B23C4D
+    while at < len(data):
+        seconds, rest, kept, _ = struct.unpack_from("<IIII", data, at)
+        times.append(seconds * 1e6 + rest / (1e3 if nano else 1))
+        at += 16 + kept
+    gaps = [b - a for a, b in itertools.pairwise(times)]
+    assert len(gaps) == 79
+    assert gaps == pytest.approx([50.0] * 79, abs=1.0)
 
 
 def test_a_flow_goes_to_one_core(tmp_path):

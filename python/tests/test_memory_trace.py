@@ -1,5 +1,6 @@
 """Memory traces: requests to DRAM for other simulators, and traces of other simulators as a workload."""
 
+import itertools
 import struct
 
 import pytest
@@ -122,3 +123,20 @@ def test_a_trace_that_hostnet_wrote_can_be_executed(streams, tmp_path):
     memory_trace.write(host(tmp_path / "a.trace"), tmp_path / "b.trace", "ramulator2")
     _, writes = shares(tmp_path / "b.trace")
     assert writes == pytest.approx(stores / (1 + stores), rel=0.1)
+
+
+def test_an_access_of_a_trace_is_one_instruction(tmp_path):
+    """Cores of `skylake` access a whole line with two instructions, and a trace names each: one load in each record of
+    ChampSim, and one in every third, from eight lines that stay in the L1."""
+    address = itertools.cycle(range(0x10000, 0x10000 + 8 * 64, 64))
+
+    def record(loads):
+        return struct.pack("<QBB2B4B2Q4Q", 0x400000, 0, 0, *[0] * 6, *[0] * 2, next(address) if loads else 0, 0, 0, 0)
+
+    for each in (1, 3):
+        trace = tmp_path / f"{each}.champsim"
+        trace.write_bytes(b"".join(record(i % each == 0) for i in range(24_000)))
+        result = hn.run(host(trace).with_({"platform": "skylake", "run.time": "50 us", "run.warmup_time": "5 us"}))
+        row = result.table("tenants").row(0, named=True)
+        accesses = row["throughput_mops"] * result.data["measure_us"]
+        assert row["instructions"] / accesses == pytest.approx(each, rel=1e-3)

@@ -74,7 +74,7 @@ impl Application for MemoryTrace {
     }
 
     fn build(s: &MemoryTraceSpec, _packet: u32, mut context: AppBuildContext) -> Result<MemoryTrace, String> {
-        let mut accesses = Accesses::new(context.line_instructions);
+        let mut accesses = Accesses::default();
         read(s, &mut accesses)?;
         if accesses.drafts.is_empty() {
             return Err(format!("file = \"{}\" holds no access to memory", s.file));
@@ -126,12 +126,11 @@ fn read(s: &MemoryTraceSpec, accesses: &mut Accesses) -> Result<(), String> {
     champsim::read(&mut input, s.entries, accesses).map_err(|e| named(format!("cannot be read: {e}")))
 }
 
-/// Accesses of a trace so far, as steps before anchors are assigned.
+/// Accesses of a trace so far, as steps before anchors are assigned. The simulated core executes one instruction for each.
+#[derive(Default)]
 struct Accesses {
     drafts: Vec<Draft>,
     pages: HashMap<u64, u32>,
-    /// Instructions with which the simulated core accesses a line.
-    per_line: u32,
     /// Instructions since the latest access, with the accessing instruction itself.
     pending: u32,
     /// Instructions that the simulated core executes in excess of the traced ones; later instructions make up for them.
@@ -139,10 +138,6 @@ struct Accesses {
 }
 
 impl Accesses {
-    fn new(per_line: u32) -> Accesses {
-        Accesses { drafts: Vec::new(), pages: HashMap::new(), per_line, pending: 0, excess: 0 }
-    }
-
     /// Counts instructions that access no memory.
     fn execute(&mut self, instructions: u32) {
         self.pending = self.pending.saturating_add(instructions);
@@ -156,7 +151,7 @@ impl Accesses {
         let line = page * PAGE_LINES.to_u32() + (address % 4096 / LINE).to_u32();
         let made_up = self.excess.min(self.pending);
         let instructions = std::mem::take(&mut self.pending) - made_up;
-        self.excess = self.excess - made_up + self.per_line;
+        self.excess = self.excess - made_up + 1;
         let act = match (store, after.is_some()) {
             (false, false) => Act::Load,
             (false, true) => Act::DependentLoad,

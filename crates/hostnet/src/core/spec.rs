@@ -135,6 +135,12 @@ impl CoreSpec {
         }
         of
     }
+
+    /// Core whose programs list each instruction that accesses memory, so that an access is one instruction and not those that
+    /// access a whole line.
+    pub fn of_single_accesses(&self) -> CoreSpec {
+        CoreSpec { stores_per_line: 1, ..self.clone() }
+    }
 }
 
 /// Last-level TLB of a core, for pages of 4 KiB.

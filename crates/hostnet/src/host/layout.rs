@@ -26,7 +26,8 @@ use crate::placement::{ddio, Placement};
 use crate::probe::ProbeSpec;
 use crate::stack::ccnic::CcnicInterface;
 use crate::stack::Thread;
-use crate::traffic::pcap::{Capture, CaptureOptions, Wanted, MEMCACHED_PORT};
+use crate::traffic::pcap::{keep_offsets, Capture, CaptureOptions, Wanted, MEMCACHED_PORT};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -235,7 +236,12 @@ impl<'a> HostLayout<'a> {
         let (whole, half) = (&platform.core, platform.core.of_one_thread());
         let cpu = |(thread, core): (ThreadId, &CoreId)| {
             let has = if mem.sibling(thread).is_some() { &half } else { whole };
-            Cpu::new(thread, has).on_core(*core)
+            let (tenant, _) = slots[thread.index()];
+            match s.tenants.get(tenant.index()) {
+                Some(t) if matches!(t.app, AppSpec::MemoryTrace(_)) => Cpu::new(thread, &has.of_single_accesses()),
+                _ => Cpu::new(thread, has),
+            }
+            .on_core(*core)
         };
         let mut cpus: IdVec<ThreadId, Cpu> = core_of.enumerate().map(cpu).collect();
         if s.placement.reads_tags() {
@@ -275,7 +281,9 @@ pub(super) fn looks_at_all_nodes(s: &Scenario) -> bool {
 
 /// Captures that are replayed to the tenants.
 fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Arc<Capture>>>, String> {
-    let mut all = IdVec::new();
+    let mut all = Vec::new();
+    // Captures that are replayed at their own times, by file.
+    let mut at_own_times: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for t in s.tenant_ids() {
         let traffic = s.traffic_of(t);
         let replayed = traffic.pcap().filter(|_| traffic.arrivals() == ArrivalsSpec::Pcap);
@@ -294,7 +302,14 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
             frames: keep_frames,
             longest: traffic.rate().map(|_| Time::MAX),
         };
-        all.push(Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?)));
+        if p.timing == ReplayTiming::Original && traffic.rate().is_none() {
+            at_own_times.entry(&p.file).or_default().push(t.index());
+        }
+        all.push(Some(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?));
     }
-    Ok(all)
+    for tenants in at_own_times.into_values().filter(|tenants| tenants.len() > 1) {
+        let of_file = all.iter_mut().enumerate().filter(|(i, _)| tenants.contains(i));
+        keep_offsets(of_file.filter_map(|(_, capture)| capture.as_mut()));
+    }
+    Ok(all.into_iter().map(|capture| capture.map(Arc::new)).collect())
 }

@@ -382,7 +382,7 @@ impl Run<'_, '_> {
             let times = capture.times();
             let at_once = times.iter().all(|t| *t == Time::ZERO);
             let file = t.pcap().map_or("", |p| &p.file);
-            if at_once {
+            if at_once && capture.period.is_none() {
                 let until = capture.damage.as_ref().map_or(String::new(), |d| {
                     let e = CaptureError { file: file.into(), fault: d.clone().into() };
                     format!(" before its damage ({e})")
@@ -393,7 +393,8 @@ impl Run<'_, '_> {
                 ));
             }
             let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
-            let pass = times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
+            let own = || times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
+            let pass = capture.period.map_or_else(own, |period| period.as_secs());
             let rest = times[((self.spec.run.packets() - 1) % n).to_usize()].as_secs();
             let key = format!("the times of traffic.pcap.file = \"{file}\"");
             return traffic::ends(&self.spec.run, &key, passes.to_f64() * pass + rest);
@@ -450,12 +451,13 @@ impl Run<'_, '_> {
             Spec::Pcap => {
                 let timing = t.pcap().map_or(ReplayTiming::Original, |p| p.timing);
                 let times = self.capture(tenant).map(|c| c.times()).unwrap_or_default();
+                let of_file = self.capture(tenant).and_then(|c| c.period);
                 match timing {
                     ReplayTiming::Poisson => Arrivals::poisson(open, stream),
                     ReplayTiming::Fixed => Arrivals::fixed(open),
-                    ReplayTiming::Original => match Arrivals::trace(times.into(), given) {
-                        Ok(a) => a,
-                        Err(_) => Arrivals::fixed(open),
+                    ReplayTiming::Original => match of_file.filter(|_| given.is_none()) {
+                        Some(period) => Arrivals::part_of_trace(times.into(), period),
+                        None => Arrivals::trace(times.into(), given).unwrap_or_else(|_| Arrivals::fixed(open)),
                     },
                 }
             }

@@ -1,11 +1,12 @@
 //! Batches of a measured window, from which the intervals of its metrics are estimated.
 
-use super::interval::{Cumulative, Interval, Intervals, CONFIDENCE};
+use super::interval::{comparable, Cumulative, Interval, Intervals, CONFIDENCE};
 use super::percentile::{self, Distribution};
 use super::table::table;
 use super::{ColumnId, Group, Metric, MetricId, Statistic, Subject, Values, METRICS};
 use crate::kernel::{Int, Time};
 use serde_json::{json, Value};
+use std::iter;
 
 /// Metrics of one measured window at the end of each of its batches.
 #[derive(Clone, Debug, Default)]
@@ -52,13 +53,18 @@ impl Batches {
     }
 
     /// Interval of a percentile: the values at the ends of the interval of the share of the samples that are at most as
-    /// large. None where `cell` is no percentile of a distribution.
+    /// large. None where `cell` is no percentile of a distribution. Like a mean, a percentile has no interval where the batches have
+    /// very unequal lengths: values that rise during one burst are not samples of many.
     fn of_percentile(&self, cell: Cell, value: f64, confidence: f64) -> Option<Option<Interval>> {
         let last = self.ends.last()?;
         let (i, share) = last.distributions.iter().enumerate().find_map(|(i, d)| {
             let share = d.share_of(cell).filter(|share| d.percentile(*share) == Some(value))?;
             Some((i, share))
         })?;
+        let before = iter::once(0.0).chain(self.ends.iter().map(|e| e.length));
+        if !comparable(self.ends.iter().zip(before).map(|(e, start)| e.length - start)) {
+            return Some(None);
+        }
         let parts: Vec<_> = self.ends.iter().map(|e| &e.distributions[i]).collect();
         Some(percentile::interval(&parts, share, confidence))
     }
@@ -113,7 +119,7 @@ impl Batches {
             }
             some = true;
             let found = self.of_metric(id, CONFIDENCE);
-            let half = found.map_or(f64::INFINITY, |i| (i.high - i.low) / 2.0);
+            let half = found.map_or(f64::INFINITY, |i| (i.high - value).max(value - i.low));
             let enough = half <= precision * value.abs() || m.unit == "fraction" && half <= precision;
             if !enough {
                 left.push((id, half / value.abs()));

@@ -13,8 +13,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Confidence that an interval has in a mean of independent batches.
 pub const CONFIDENCE: f64 = 0.95;
-/// Fewest batches from which a variance is estimated.
+/// Fewest batches from which a variance is estimated. Of batches of unequal length the effective number counts: the square of
+/// their total length over the sum of the squares (Kish, "Survey Sampling", 1965).
 const FEWEST: usize = 6;
+/// Half-width, as a share of the value, up to which an interval is rounding of numbers of 53 bits.
+const ROUNDING: f64 = 1e-12;
 /// Fewest batches in which something that a metric counts has happened: of rarer events the batches tell too little.
 const FEWEST_SEEN: usize = 4;
 /// Standard normal quantile that the autocorrelation of independent batches, times the root of their number, exceeds once
@@ -39,7 +42,8 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// One batch: its length, and its deviation from the mean times its length.
+/// One batch: its length, and its deviation from the mean times its length. Batches of a total have the length 1, since
+/// each has the same number of requests, or the same time.
 #[derive(Clone, Copy)]
 struct Batch {
     length: f64,
@@ -47,31 +51,34 @@ struct Batch {
 }
 
 /// Interval, at `confidence`, of the last of `values`, a metric whose values are of kind `statistic`. None where the metric has
-/// no value, is a largest or smallest value, has too few batches, or counts what has happened in too few of them.
+/// no value, is a largest or smallest value, has too few batches or too unequal ones, as where packets come in a few bursts, or
+/// counts what has happened in too few of them.
 pub fn interval(statistic: Statistic, values: &[Cumulative], confidence: f64) -> Option<Interval> {
+    if statistic == Statistic::Single {
+        return None;
+    }
     let last = values.last()?;
     let value = last.value?;
-    let rate = match statistic {
-        Statistic::Mean => value,
-        Statistic::Total => value / last.length,
-        Statistic::Single => return None,
-    };
-    let mut batches = Vec::with_capacity(values.len());
-    let (mut length, mut sum, mut seen) = (0.0, 0.0, 0);
-    for v in values {
-        let Some(x) = v.value else { continue };
-        let now = if statistic == Statistic::Total { x } else { x * v.length };
-        let span = v.length - length;
-        if span > 0.0 {
-            batches.push(Batch { length: span, deviation: now - sum - rate * span });
-            seen += usize::from(now != sum);
+    let mut ends: Vec<_> = values.iter().filter_map(|v| Some((v.length, v.value?))).collect();
+    ends.dedup_by(|later, end| {
+        later.0 == end.0 && {
+            end.1 = later.1;
+            true
         }
-        (length, sum) = (v.length, now);
+    });
+    let total = statistic == Statistic::Total;
+    let (mut batches, mut before, mut seen) = (Vec::with_capacity(ends.len()), (0.0, 0.0), 0);
+    for (end, x) in &ends {
+        let (length, mean) = if total { (1.0, value / ends.len().to_f64()) } else { (end - before.0, value) };
+        let sum = if total { *x } else { x * end };
+        batches.push(Batch { length, deviation: sum - before.1 - mean * length });
+        seen += usize::from(sum != before.1);
+        before = (*end, sum);
     }
     while dependent(&batches) && batches.len() / 2 >= FEWEST {
         batches = batches.chunks(2).map(merged).collect();
     }
-    if batches.len() < FEWEST || seen < FEWEST_SEEN {
+    if !comparable(batches.iter().map(|b| b.length)) || seen < FEWEST_SEEN {
         return None;
     }
     let n = batches.len().to_f64();
@@ -81,8 +88,15 @@ pub fn interval(statistic: Statistic, values: &[Cumulative], confidence: f64) ->
     let excess = if dependent(&batches) { (1.0 + r) / (1.0 - r) } else { 1.0 };
     let error = (squares * excess * n / (n - 1.0)).sqrt();
     let half = student(n - 1.0, confidence)? * error;
-    let half = if statistic == Statistic::Total { half } else { half / last.length };
+    let half = if total { half } else { half / last.length };
+    let half = if half <= ROUNDING * value.abs() { 0.0 } else { half };
     Some(Interval { low: value - half, high: value + half })
+}
+
+/// Whether batches of these lengths are effectively [`FEWEST`] at least, so that they tell something about a mean over their time.
+pub fn comparable(lengths: impl Iterator<Item = f64>) -> bool {
+    let (n, all, squares) = lengths.fold((0, 0.0, 0.0), |(n, all, squares), l| (n + 1, all + l, squares + l * l));
+    n >= FEWEST && all * all >= FEWEST.to_f64() * squares
 }
 
 /// Two-sided quantile, at `confidence`, of Student's t distribution with `freedom` degrees of freedom: the half-width of the
@@ -139,7 +153,11 @@ impl Metric {
         if constant || self.unit.is_empty() {
             return None;
         }
-        interval(self.statistic, values, confidence)
+        let Interval { low, high } = interval(self.statistic, values, confidence)?;
+        // No metric is below 0, and no share is above 1.
+        let value = values.last()?.value?;
+        let most = if self.unit == "fraction" { value.max(1.0) } else { f64::INFINITY };
+        Some(Interval { low: low.max(value.min(0.0)), high: high.min(most) })
     }
 }
 
@@ -245,6 +263,62 @@ mod tests {
         assert_eq!(of(Statistic::Mean, &cumulative(&x)), None);
         assert_eq!(of(Statistic::Mean, &cumulative(&[0.0; 8])), None);
         assert!(of(Statistic::Mean, &cumulative(&x.map(|v| if v > 0.0 { v } else { 0.5 }))).is_some());
+    }
+
+    /// Requests that come in one burst of a window, which the 16 batches of as many requests divide, tell nothing about a rate over
+    /// time: one batch is nearly the whole window. Two batches of seven that are as long as all others tell too little, and
+    /// lengths that differ by half tell enough.
+    #[test]
+    fn batches_of_very_unequal_length_give_no_interval_of_a_mean() {
+        let of_lengths = |lengths: &[f64]| {
+            let mut length = 0.0;
+            let end = |(i, l): (usize, &f64)| {
+                length += l;
+                Cumulative { length, value: Some((i + 1).to_f64() / length) }
+            };
+            of(Statistic::Mean, &lengths.iter().enumerate().map(end).collect::<Vec<_>>())
+        };
+        let burst: Vec<f64> = (0..16).map(|i| if i == 0 { 100.0 } else { 0.1 }).collect();
+        assert_eq!(of_lengths(&burst), None);
+        assert_eq!(of_lengths(&[2.5, 1.0, 1.0, 2.5, 1.0, 1.0, 1.0]), None, "10 squared over 17.5 is 5.7");
+        assert!(of_lengths(&[1.0, 1.5, 1.0, 1.5, 1.0, 1.5, 1.0, 1.5]).is_some());
+    }
+
+    /// A count of what comes by time, over batches that each end with a request: with lengths of 5, 1, 8, 2, 7, 3, 6, 4 and ten
+    /// counts in each unit of time, the eight counts have the variance 600, of which the total has eight times as much.
+    #[test]
+    fn the_interval_of_a_total_has_the_spread_of_the_batches_lengths() {
+        let (mut length, mut x) = (0.0, Vec::new());
+        for l in [5.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0] {
+            length += l;
+            x.push(Cumulative { length, value: Some(10.0 * length) });
+        }
+        let found = of(Statistic::Total, &x).expect("batches");
+        let half = 2.364_624 * (8.0f64 * 600.0).sqrt();
+        assert!((found.low - (360.0 - half)).abs() < 1e-2 && (found.high - (360.0 + half)).abs() < 1e-2, "{found:?}");
+    }
+
+    /// A mean of 0.1 in batches of different lengths has no deviation but that of rounding.
+    #[test]
+    fn rounding_is_no_interval() {
+        let lengths = [0.3, 0.7, 0.2, 0.9, 0.4, 0.6, 0.8, 0.5];
+        let mut length = 0.0;
+        let end = |l: &f64| {
+            length += l;
+            Cumulative { length, value: Some(0.1) }
+        };
+        let found = of(Statistic::Mean, &lengths.iter().map(end).collect::<Vec<_>>());
+        assert_eq!(found, Some(Interval { low: 0.1, high: 0.1 }));
+    }
+
+    /// A share of 0.5 that is 1 in every other batch, and 0 in between, has an interval as wide as a share can be.
+    #[test]
+    fn no_interval_reaches_below_0_or_a_share_above_1() {
+        let declared = crate::meter::metric::LOSS_RATE.declared();
+        let x = cumulative(&[0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+        let wide = interval(Statistic::Mean, &x, 0.9999).expect("batches");
+        assert!(wide.low < 0.0 && wide.high > 1.0, "{wide:?}");
+        assert_eq!(declared.interval(&x, 0.9999), Some(Interval { low: 0.0, high: 1.0 }));
     }
 
     /// A metric that appears late has batches from there on, of which the first covers the time before.

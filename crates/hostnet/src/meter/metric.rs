@@ -162,11 +162,11 @@ metrics! {
     BURST_US ["us", Speed, Host] "Mean time from the first line that the NIC writes of a burst to the end of the burst's last packet";
     T0_CPI ["cycles", Speed, Tenant] "Cycles per instruction on all cores of the first tenant, those of its stack and NIC included, polls too";
     T1_CPI ["cycles", Speed, Tenant] "Cycles per instruction on all cores of the second tenant, those of its stack and NIC included, polls too";
-    T0_MOPS ["Mops", Speed, Tenant] "Operations per second of the first tenant (requests, packets or accesses)"
+    T0_MOPS ["Mops", Speed, Tenant] "Operations per second of the first tenant (requests, packets, reads of a socket or accesses)"
         run(Host, 2) sweep(Host, 3) idle_at_zero() unless(C2M_GBS) alias(tenant_column::THROUGHPUT_MOPS, 0);
     T0_LLC_MISS_RATIO ["fraction", Memory, Tenant] "LLC miss ratio of the first tenant"
         alias(tenant_column::LLC_MISS_RATIO, 0);
-    T1_MOPS ["Mops", Speed, Tenant] "Operations per second of the second tenant (requests, packets or accesses)"
+    T1_MOPS ["Mops", Speed, Tenant] "Operations per second of the second tenant (requests, packets, reads of a socket or accesses)"
         run(Host, 3) unless(C2M_GBS) alias(tenant_column::THROUGHPUT_MOPS, 1);
     T1_LLC_MISS_RATIO ["fraction", Memory, Tenant] "LLC miss ratio of the second tenant"
         alias(tenant_column::LLC_MISS_RATIO, 1);
@@ -175,7 +175,7 @@ metrics! {
     PREFETCH_OCC ["lines", Memory, Domain] "Outstanding prefetches of a core, mean over time and cores";
     C2M_GBS ["GB/s", Speed, Host] "Bytes of the lines that streaming applications completed (read or updated) per second"
         run(Tcp, 2) run(Host, 1) sweep(Tcp, 2) sweep(Host, 1) idle_at_zero();
-    P2M_GBS ["GB/s", Speed, Port] "Payload bytes that peripherals moved per second"
+    P2M_GBS ["GB/s", Speed, Port] "Bytes of the whole 64-byte lines that peripherals moved per second, those of descriptors included"
         run(Host, 4) sweep(Host, 2) idle_at_zero();
     P2M_LLC_MISS_RATIO ["fraction", Memory, Host] "Share of the lines read and written by peripherals that missed the LLC";
     P2M_WRITE_MISS_RATIO ["fraction", Memory, Host] "Share of the lines written by peripherals that missed the LLC";

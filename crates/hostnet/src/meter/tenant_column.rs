@@ -10,7 +10,7 @@ metrics! {
     APP ["", Constants, Tenant] "Kind of the tenant's application";
     STACK ["", Constants, Tenant] "Stack between the tenant's NIC and its application";
     CORES ["cores", Constants, Tenant] "Cores that run the tenant's threads";
-    THROUGHPUT_MOPS ["Mops", Speed, Tenant] "Operations of the tenant per second (requests, packets or accesses)" run(Tenants, 2);
+    THROUGHPUT_MOPS ["Mops", Speed, Tenant] "Operations of the tenant per second (requests, packets, reads of a socket or accesses)" run(Tenants, 2);
     NET_GBPS ["Gb/s", Nic, Tenant] "Received bits of the tenant's completed requests per second" run(Tenants, 3);
     OFFERED_MOPS ["Mops", Speed, Tenant] "Requests offered to the tenant per second";
     DROP_RATE ["fraction", Nic, Tenant] "Dropped over offered packets of the tenant" run(Tenants, 4);

@@ -98,6 +98,16 @@ impl Arrivals {
         Ok(Arrivals::Trace(TraceArrivals { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
+    /// The times of a part of a trace, repeated without end after `period`, that of the whole trace. The first time need not be zero.
+    ///
+    /// # Panics
+    /// When there are no `times`, when they go backwards, or when `period` is zero or shorter than the last of them.
+    pub fn part_of_trace(times: Arc<[Time]>, period: Time) -> Arrivals {
+        let within = times.last().is_some_and(|last| *last <= period) && period > Time::ZERO;
+        assert!(within && times.is_sorted(), "the part of a trace is sorted, and ends with it");
+        Arrivals::Trace(TraceArrivals { times, period, stretch: 1.0, base: Time::ZERO, n: 0 })
+    }
+
     /// Time from one burst to the next, if there are bursts.
     pub fn period(&self) -> Option<Time> {
         match self {
@@ -476,6 +486,15 @@ mod tests {
         // Mean gap 3 us, so the second round starts at 9.
         let expected = [0, 1, 6, 9, 10, 15, 18].map(Time::us);
         assert_eq!(t, expected);
+    }
+
+    /// Two parts of a trace of 0, 1, 6 and 9 us, with a mean gap of 3 us.
+    #[test]
+    fn parts_of_a_trace_keep_their_places_in_it() {
+        let part = |us: &[u64]| Arrivals::part_of_trace(us.iter().map(|t| Time::us(*t)).collect(), Time::us(12));
+        assert_eq!(take(4, part(&[0, 6])), [0, 6, 12, 18].map(Time::us));
+        assert_eq!(take(4, part(&[1, 9])), [1, 9, 13, 21].map(Time::us));
+        assert_eq!(take(2, part(&[6])), [6, 18].map(Time::us));
     }
 
     #[test]

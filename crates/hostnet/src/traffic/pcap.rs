@@ -228,8 +228,12 @@ pub struct LateOnLink {
 /// The packets of a capture that are replayed, in time order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capture {
-    /// Packets to replay, at least one; the first is at time zero.
+    /// Packets to replay, at least one; the first is at time zero, unless several tenants share the file.
     pub packets: Vec<Captured>,
+    /// Time of the first packet to replay, in picoseconds since the file's epoch.
+    pub first_ps: i128,
+    /// Time after which the packets are repeated, where several tenants share the file; otherwise their own span and mean gap.
+    pub period: Option<Time>,
     /// Counts of the file's content.
     pub counts: CaptureCounts,
     /// Damage that ended the reading of the file, if any.
@@ -671,7 +675,25 @@ impl Loader {
         let unknown = packets.iter().filter(|p| matches!(p.command, CapturedCommand::Get { value_len: None, .. }));
         let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
         self.counts.unknown_values = (unknown.count() + unknown_more.count()).to_u64();
-        Ok(Capture { packets, counts: self.counts, damage: None, frames: sorted, more: self.more })
+        let (counts, more) = (self.counts, self.more);
+        Ok(Capture { packets, first_ps: start, period: None, counts, damage: None, frames: sorted, more })
+    }
+}
+
+/// Keeps the captured offsets between `captures`, the parts of one file that several tenants replay at its times: they begin with
+/// the earliest packet of all, and repeat together after the mean gap of all.
+pub fn keep_offsets<'a>(captures: impl Iterator<Item = &'a mut Capture>) {
+    let mut captures: Vec<_> = captures.collect();
+    let last = |c: &Capture| c.first_ps + i128::from(c.packets.last().map_or(0, |p| p.at.0));
+    let (starts, ends) = (captures.iter().map(|c| c.first_ps).min(), captures.iter().map(|c| last(c)).max());
+    let Some((start, end)) = starts.zip(ends).filter(|(start, end)| start < end) else { return };
+    let since = |ps: i128| Time(u64::try_from(ps).unwrap_or(u64::MAX));
+    let gaps = captures.iter().map(|c| c.packets.len()).sum::<usize>().max(2) - 1;
+    let span = since(end - start);
+    for c in &mut captures {
+        let ahead = since(c.first_ps - start);
+        c.packets.iter_mut().for_each(|p| p.at = p.at.saturating_add(ahead));
+        c.period = Some(span.saturating_add(Time(span.0 / gaps.to_u64())));
     }
 }
 

@@ -238,7 +238,7 @@ impl TcpReceiver {
             ReceiverAction::Copy => match Self::reader(c) {
                 Some(reader) => {
                     note_copy(key_of_segment(queue.index(), r.copied), port, c);
-                    r.copy(&self.costs, c.program, reader, napi);
+                    c.tally.operations += r.copy(&self.costs, c.program, reader, napi);
                 }
                 None => return Step::Idle,
             },
@@ -294,7 +294,8 @@ impl TcpReceiver {
                 if let Some(l) = &mut frames.nic.lives {
                     l.mark(key_of_segment(queue.index(), r.copied), Milestone::Served);
                 }
-                r.copy(costs, c.program, Reader { buffer, lines, gap_instructions: app.gap_instructions }, &mut frames);
+                let reader = Reader { buffer, lines, gap_instructions: app.gap_instructions };
+                c.tally.operations += r.copy(costs, c.program, reader, &mut frames);
             }
             ReceiverAction::Release => r.release(costs, c.program, &mut frames),
             ReceiverAction::Until(at) => return Step::Until(at),

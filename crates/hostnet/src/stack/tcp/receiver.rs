@@ -339,8 +339,9 @@ impl Receiver {
         true
     }
 
-    /// Appends the operations that copy the oldest segment to the application's buffer.
-    pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, reader: Reader, at: &mut impl FramePlaces) {
+    /// Appends the operations that copy the oldest segment to the application's buffer. Returns the number of calls of `recv` that
+    /// return a full buffer.
+    pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, reader: Reader, at: &mut impl FramePlaces) -> u64 {
         self.phase = ReceiverPhase::Copy;
         self.merged.clear();
         self.locked = true;
@@ -353,6 +354,7 @@ impl Receiver {
         }
         let r = *self.queue.front().expect("something to copy");
         let head = s.quirks.head.0 / LINE;
+        let mut returned = 0;
         p.compute(s.quirks.piece);
         for i in 1..self.layout.frame {
             if i == head || i > head && (r.at + i) % self.layout.page == 0 {
@@ -361,6 +363,7 @@ impl Receiver {
             if self.filled == reader.lines {
                 self.filled = 0;
                 self.unlock = true;
+                returned += 1;
                 self.calls(reader.gap_instructions, p);
                 self.calls(s.read, p);
             }
@@ -375,6 +378,7 @@ impl Receiver {
         }
         self.copies.push(r.at);
         self.free |= r.last;
+        returned
     }
 
     /// Appends the operations that free the segments that have been copied and, when `recv` releases the socket, that

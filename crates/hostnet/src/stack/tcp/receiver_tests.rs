@@ -47,7 +47,7 @@ fn step(r: &mut Receiver, s: &TcpSpec) -> (ReceiverAction, Vec<Op>) {
     match choice {
         ReceiverAction::Poll => r.poll(s, &mut p, &mut Plain),
         ReceiverAction::Copy => {
-            r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, gap_instructions: 0 }, &mut Plain)
+            r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, gap_instructions: 0 }, &mut Plain);
         }
         ReceiverAction::Release => r.release(s, &mut p, &mut Plain),
         _ => {}
