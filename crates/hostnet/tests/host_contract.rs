@@ -383,6 +383,21 @@ fn an_error_from_progress_aborts_the_run() {
     assert_eq!(calls, 3);
 }
 
+/// A warm-up of 1,000 requests before 9,000 that are measured is a tenth of the run.
+#[test]
+fn the_progress_of_a_warm_up_is_its_part_of_the_requests() {
+    let run_of = "requests = 9_000, warmup_requests = 1_000";
+    let s = scenario(&Touch { run: run_of, ..Touch::default() }.text());
+    let mut seen = Vec::new();
+    run(&s, &mut |part| {
+        seen.push(part);
+        Ok(())
+    })
+    .expect("a run");
+    assert!(seen.is_sorted() && seen.iter().any(|part| (part - 0.1).abs() < 1e-3), "{seen:?}");
+    assert!(seen.iter().filter(|part| **part < 0.09).count() < seen.len() / 2, "{seen:?}");
+}
+
 /// A row for each microsecond of silence: a million of them fill a table within the first second.
 #[test]
 fn a_run_ends_when_its_timeline_or_trace_is_full() {

@@ -343,10 +343,22 @@ impl Run<'_, '_> {
         for tenant in self.world.members[0].served() {
             self.offer_own(tenant)?;
         }
-        self.warm_up(0.5)?;
+        let warm = self.share_of_warm_up();
+        self.warm_up(warm)?;
         let mut window = self.open_window()?;
         let every = (0..self.precision_of.len()).collect();
-        self.measure_each(&mut window, every, 0.5, 1.0, Self::deliver)
+        self.measure_each(&mut window, every, warm, 1.0, Self::deliver)
+    }
+
+    /// Part of the progress that belongs to the warm-up: that of its requests, or of its time, where they are given, and otherwise
+    /// half.
+    fn share_of_warm_up(&self) -> f64 {
+        let run = &self.spec.run;
+        let (warm_up, window) = match self.world.members[0].counts_requests() {
+            true => (run.warmup_requests.map(|n| n.to_f64()), run.requests.to_f64()),
+            false => (run.warmup_time.map(|t| Time::from(t).0.to_f64()), Time::from(run.time).0.to_f64()),
+        };
+        warm_up.map_or(0.5, |warm_up| warm_up / (warm_up + window).max(1.0))
     }
 
     /// Offers `tenant` the traffic that the scenario describes for it.
