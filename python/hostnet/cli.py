@@ -171,13 +171,13 @@ def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
     """Name the metrics of ``--metrics`` that have no value in any result; a pattern stands for the metrics with a
     value, and one of tenants' columns may match none."""
     from . import tenants
-    from .declared import PREFIX
+    from .declared import PREFIX, matching
     from .renamed import metric
 
     def void(name: str, result: Result) -> bool:
         if name.startswith(PREFIX):
             own = tenants.values(result.data)
-            return all(own[n] is None for n in tenants.matching([name], own))
+            return all(own[n] is None for n in tenants.matching(matching(name), own))
         return not set("*?[") & set(name) and result.metrics.get(name) is None
 
     for name in (metric(n.strip()) for text in metrics or () for n in text.split(",")):

@@ -91,19 +91,18 @@ def unit(name: str) -> str:
 def matching(wanted: str) -> list[str]:
     """The metrics that a name or a pattern such as ``lat_*`` stands for; an old name stands for its present one.
 
-    A tenant's column, or a pattern of such columns, stays as it is, because only a result has tenants. Raises HostnetError for
+    A tenant's column, or a pattern of such columns, stays as it is, because only a result has tenants; without a tenant's name it
+    stands for that of every tenant. Raises HostnetError for
     what no metric and no column of tenants matches; the text begins with what is missing.
     """
     name = metric(wanted)
     if name.startswith(PREFIX):
         tenant, _, column = name.removeprefix(PREFIX).rpartition(".")
-        if not tenant:
-            raise HostnetError(f'there is no metric "{name}"; a tenant\'s column is tenant.NAME.COLUMN.')
         if not any(fnmatchcase(c, column) for c in numbers()):
             near = nearest(column, numbers())
-            hint = near.replace('"', f'"{PREFIX}{tenant}.', 1) if near.startswith("did you mean") else near
+            hint = near.replace('"', f'"{PREFIX}{tenant or "*"}.', 1) if near.startswith("did you mean") else near
             raise HostnetError(f"tenants have no column {column!r}; {hint}")
-        return [name]
+        return [f"{PREFIX}{tenant or '*'}.{column}"]
     known = list(metric_info())
     found = [m for m in known if fnmatchcase(m, name)]
     if not found:
