@@ -1,7 +1,7 @@
 //! Tests of the L1's prefetchers and of the L2's spatial prefetcher: the lines that these bring, according to Intel's
 //! optimisation manual.
 
-use crate::common::{close, execute, l2_prefetcher, scenario, ONE_CORE};
+use crate::common::{close, execute, get, l2_prefetcher, scenario, simulate, ONE_CORE};
 use hostnet::core::l1_prefetch::{L1PrefetchQuirks, L1PrefetchSpec};
 use hostnet::core::prefetch::{CacheLevel, PrefetchPattern, PrefetchQuirks, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
@@ -201,4 +201,26 @@ fn a_core_that_runs_ahead_of_its_line_fill_buffers_has_buffers_and_distance_unde
         let expected = 1024.0 * latency / f64::from(lfb + distance);
         assert!(close(long - short, expected, 0.1), "{lfb} + {distance}: {} ns, expected {expected}", long - short);
     }
+}
+
+/// Each line that a stream updates is read once and written back once, whatever else the prefetcher fetches from pages where the
+/// stream does not go on: such lines are clean. They hold their share of the caches from the beginning of the window.
+#[test]
+fn an_updating_stream_writes_back_what_it_updates_from_the_beginning() {
+    let o = simulate(
+        r#"
+        name = "updates"
+        platform = "spr"
+        override = { nodes = { count = 1 } }
+        placement = { policy = "dma" }
+        run = { load = "saturate", warmup_time = "8 us", time = "60 us" }
+        [[tenant]]
+        name = "stream"
+        cores = 16
+        app = { kind = "stream", buffer = "1 GiB", read_fraction = 0.5, contiguous = "buddy" }
+        "#,
+    );
+    let (updated, written) = (get(&o, "c2m_gbs"), get(&o, "mem_write_gbs"));
+    assert!((written / updated - 1.0).abs() < 0.025, "{written} GB/s written, {updated} updated");
+    assert!(get(&o, "mem_read_gbs") > 1.02 * updated, "the prefetcher fetches lines of no use");
 }

@@ -6,22 +6,26 @@ use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{CoreId, Int, LineAddr, PacketId, PortId, QueueId, ThreadId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Sender, Sweep, Tag, Txn};
+use crate::memory::{Agent, Sender, Sweep, Tag, Txn, LINE};
 use crate::placement::{DeviceKind, DeviceTransfer, SweepTx};
 
 /// Lines of a program whose sets the computer that runs the simulation prefetches before the first access: with two sets a
 /// line, and a set in up to two blocks of 64 B, they take half of an L1 of 48 KiB.
 const AHEAD: u32 = 96;
+/// Lines of a page of 4 KiB.
+const PAGE_LINES: u64 = 4096 / LINE;
 
 impl Machine {
     /// Executes the program in `thread`'s buffer in functional mode; calls `retired` for each tag in program order.
     pub fn execute_functional(&mut self, thread: ThreadId, mut retired: impl FnMut(&mut Machine, u32)) {
         let program = std::mem::take(&mut self.cpus[thread].program);
-        self.each_functional(self.cpus[thread].core(), &program, &mut retired);
+        self.each_functional(thread, &program, &mut retired);
         self.cpus[thread].program = program;
     }
 
-    fn each_functional(&mut self, core: CoreId, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
+    fn each_functional(&mut self, thread: ThreadId, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
+        let core = self.cpus[thread].core();
+        let crosses = self.cpus[thread].prefetcher.as_ref().is_some_and(|p| p.next_page);
         let mut ahead = AHEAD;
         for (line, lines, _) in program.ops.iter().filter_map(Op::accesses) {
             let lines = lines.min(ahead);
@@ -62,8 +66,26 @@ impl Machine {
                     let Some((line, lines, write)) = op.accesses() else { continue };
                     for l in line.span(lines) {
                         self.mem.access_functional(&mut self.cal, core, l, write);
+                        if crosses {
+                            self.prefetch_next_page_functional(thread, l);
+                        }
                     }
                 }
+            }
+        }
+    }
+
+    /// Prefetches from the next page what `thread`'s prefetcher fetches beyond the page of `line`. Where the stream goes on
+    /// elsewhere these lines are of no use, and their place in the caches is the only trace of them.
+    fn prefetch_next_page_functional(&mut self, thread: ThreadId, line: LineAddr) {
+        let cpu = &mut self.cpus[thread];
+        let core = cpu.core();
+        let Some(p) = &mut cpu.prefetcher else { return };
+        let (network, instruction) = (p.network, u32::from(self.mem.map.id(line).0) << 8);
+        for l in p.observe(instruction, line) {
+            let beyond = l.0 / PAGE_LINES != line.0 / PAGE_LINES && self.mem.map.share_region(line, l);
+            if beyond && self.mem.worth_prefetching(core, l, network) {
+                self.mem.access_functional(&mut self.cal, core, l, false);
             }
         }
     }
