@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from hostnet import Scenario, api, explain
-from hostnet.explain import render, vendor
+from hostnet.explain import advice, render, vendor
+from hostnet.report.verdict import verdict_of
 from hostnet.results import Result
 
 SHORT = {"run.time": "100 us", "run.warmup_time": "30 us"}
@@ -277,6 +279,15 @@ CCNIC_RATE = {
     "traffic.arrivals": "poisson", "traffic.rate": "60 Mpps", "traffic.outstanding": None, "run.warmup_requests": 2000,
     "run.requests": 4000, "tenant.0.app.bytes": "64 B",
 }  # fmt: skip
+LOOP = {
+    "traffic": {"arrivals": "closed", "outstanding": 1024}, "tenant.0.cores": 1, "run.load": "fixed", "run.requests": 6000,
+    "run.warmup_requests": 4000,
+}  # fmt: skip
+FULL_RING = {
+    "platform": "icx", "override.nodes.count": 1, "tenant.0.app": {"kind": "testpmd"}, "tenant.0.cores": 2, "traffic.flows": 1024,
+    "traffic.rate": "60 Gbps", "run.load": "fixed", "run.requests": 20_000,
+}  # fmt: skip
+DISPATCH = {"traffic.rate": "40 Mrps", "traffic.spikes": None, "run.requests": 6000, "run.warmup_requests": 4000}
 IPERF = {"run.warmup_time": "8 ms", "run.time": "2 ms"}
 
 #: Part of the host: a scenario that loads the part and what differs in it, the key of the part with a small value and one
@@ -310,7 +321,7 @@ LIMITS = {
     "NIC engine": (
         "l3fwd", SHORT_PACKETS, "override.nic.line_interval", "20 ns", "10 ns", "(nic.line_interval) is", "throughput_mrps",
     ),
-    "core": ("testpmd", SHORT_PACKETS | CPU, "tenant.0.cores", 1, 2, "The cores are busy 100", "throughput_mrps"),
+    "core": ("testpmd", SHORT_PACKETS | CPU, "tenant.0.cores", 1, 2, "so they are the limit", "throughput_mrps"),
     "NIC's packets": (
         "pcie-e810",
         {"run.warmup_requests": 500, "run.requests": 3000, "traffic.outstanding": 64},
@@ -335,6 +346,24 @@ LIMITS = {
         "ccnic-forward", CCNIC_RATE | {"tenant.0.cores": 4}, "ccnic.nic_threads", 1, 2,
         "The only NIC thread of host is busy all the time", "throughput_mrps",
     ),
+    "core of a loopback": ("ccnic-loopback", LOOP, "tenant.0.cores", 1, 2, "(tenant.0.cores)", "throughput_mrps"),
+    "core of a loopback across sockets": ("ccnic-upi", LOOP, "tenant.0.cores", 1, 2, "(tenant.0.cores)", "throughput_mrps"),
+    "core of a closed forwarder": ("ccnic-forward", LOOP, "tenant.0.cores", 1, 2, "(tenant.0.cores)", "throughput_mrps"),
+    "NIC thread of a loopback": (
+        "ccnic-loopback", LOOP | {"tenant.0.cores": 2}, "ccnic.nic_threads", 1, 2, "(tenant.0.ccnic.nic_threads)", "throughput_mrps",
+    ),
+    "tags of a forwarder": (
+        "testpmd", FULL_RING, "peripheral.0.tags", 4, 8, "but mostly wait for the device: a device's PCIe tags (tags) are the limit",
+        "throughput_mrps",
+    ),
+    "read buffer of a forwarder": (
+        "testpmd", FULL_RING, "override.iio.read_buffer", 16, 32, "but mostly wait for the device: the IIO read buffer", "throughput_mrps",
+    ),
+    "frames of a forwarder": (
+        "testpmd", FULL_RING, "peripheral.0.rings.quirks.transmit_packets", 1, 2, "(peripheral.rings.quirks.transmit_packets) are the limit",
+        "throughput_mrps",
+    ),
+    "cores behind a dispatcher": ("dispatch", DISPATCH, "tenant.0.cores", 3, 5, "so they are the limit", "throughput_mrps"),
     "network link": ("iperf", IPERF, "peripheral.0.link", "5 Gbps", "10 Gbps", "The network link to the host (link) is", "net_gbs"),
 }  # fmt: skip
 
@@ -352,6 +381,150 @@ def test_a_closed_loop_is_not_the_limit_where_a_part_is_full():
     medium = {**SHORT, "peripheral.0.media_rate": "4 Gbps"}
     said = explain.of_result(api.run(Scenario.load("quadrant1").with_(medium), quiet=True)).paragraph()
     assert "(media_rate) is" in said and "queue_depth" not in said
+
+
+def test_a_loop_with_more_outstanding_than_is_under_way_is_not_the_limit(run):
+    """By Little's law, rate times round trip: 16 loops of 1 packet, of which all is under way, and 1 of 1024, of which little is."""
+    few, many = (
+        api.run(Scenario.load("ccnic-upi").with_({**LOOP, **changes}), quiet=True)
+        for changes in ({"tenant.0.cores": 16, "traffic.outstanding": 1}, {})
+    )
+    under_way = {n: r["throughput_mrps"] * r["rtt_mean_us"] for n, r in ((16, few), (1024, many))}
+    assert under_way[16] == pytest.approx(16, rel=0.02) and under_way[1024] < 0.2 * 1024
+    assert "(traffic.outstanding)" in explain.of_result(few).paragraph()
+    assert "outstanding" not in explain.of_result(many).paragraph()
+
+
+def test_one_core_beside_idle_ones_that_waits_for_its_device_is_told_so(run):
+    """A single flow: neither more cores nor more flows bring more frames through four tags."""
+    changes = FULL_RING | {"tenant.0.cores": 4, "traffic.flows": 1, "peripheral.0.tags": 4}
+    one = api.run(Scenario.load("testpmd").with_(changes), quiet=True)
+    more = api.run(Scenario.load("testpmd").with_({**changes, "traffic.flows": 1024}), quiet=True)
+    assert more["throughput_mrps"] == pytest.approx(one["throughput_mrps"], rel=0.05)
+    said = explain.of_result(one).paragraph()
+    assert "1 of the 4 cores of testpmd is busy all the time, but mostly waits for the device" in said
+    assert "(traffic.flows)" not in said
+    sentence = verdict_of(api.run(Scenario.load("testpmd").with_(FULL_RING | {"peripheral.0.tags": 4})).data).sentence
+    assert sentence.startswith("The cores wait for the device: a device's PCIe tags (tags) are the limit, and")
+
+
+def test_a_core_that_waits_is_told_from_one_that_works_beside_it(run):
+    """One NIC has four tags; the core of the other NIC is too slow for its packets."""
+
+    def tenant(name, app, **traffic):
+        traffic = {"arrivals": "fixed", "flows": 1, **traffic}
+        return {
+            "name": name,
+            "cores": 1,
+            "stack": "poll_mode",
+            "nic": f"of {name}",
+            "app": {"kind": app},
+            "traffic": traffic,
+        }
+
+    nics = [{"kind": "ethernet", "name": "of waits", "tags": 4}, {"kind": "ethernet", "name": "of works"}]
+    changes = {
+        "platform": "icx",
+        "override.nodes.count": 1,
+        "traffic": None,
+        "peripheral": nics,
+        "tenant": [
+            tenant("waits", "testpmd", rate="60 Gbps"),
+            tenant("works", "touchfwd", rate="40 Mpps", packet="64 B"),
+        ],
+        "run": {"load": "fixed", "requests": 30_000, "warmup_requests": 5000},
+    }
+    said = explain.of_result(api.run(Scenario.load("testpmd").with_(changes), quiet=True)).paragraph()
+    assert "The only core of waits is busy all the time, but mostly waits for the device" in said
+    assert "The only core of works is busy all the time and bounds what comes to it" in said
+
+
+def test_cores_of_tas_poll_and_are_no_proof(run):
+    """Twice as many requests of a connection double the rate of few connections, whose cores poll."""
+    app = {"tenant.0.app.flows": 4, "tenant.0.cores": 3, "run.requests": 4000, "run.warmup_requests": 2000}
+    one, two = (
+        api.run(
+            Scenario.load("tcp-echo-cx6").with_({**app, "tenant.0.app.pipelined": n, "traffic.outstanding": 4 * n}),
+            quiet=True,
+        )
+        for n in (1, 2)
+    )
+    assert two["throughput_mrps"] == pytest.approx(2 * one["throughput_mrps"], rel=0.1)
+    said = explain.of_result(one).paragraph()
+    assert (
+        "(traffic.outstanding = 4, which is app.flows x app.pipelined)" in said and "so they are the limit" not in said
+    )
+
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+KERNEL = {
+    "tenant.0.cores": 2, "traffic.rate": "0.5 Mrps", "run.load": "fixed", "run.requests": 3000, "run.warmup_requests": 1000,
+    "traffic.pcap": {"file": str(CAPTURES / "memcached-zipf.pcap"), "timing": "fixed"},
+}  # fmt: skip
+ONE_FLOW = {
+    "platform": "skylake", "tenant.0.cores": 4, "traffic.packet": "128 B", "traffic.rate": "60 Gbps", "run.load": "fixed",
+    "run.requests": 4000,
+}  # fmt: skip
+BESIDE = [
+    {"name": "f", "cores": 3, "stack": "poll_mode", "app": {"kind": "touchfwd"}},
+    {"name": "s", "cores": 2, "app": {"kind": "stream", "buffer": "64 MiB"}},
+]
+OWN = {"traffic": {"arrivals": "fixed", "rate": "60 Mpps", "packet": "64 B", "flows": 1}}
+
+#: Scenario with busy cores: what it is, how its explanation advises, and values of the keys that the advice names.
+ADVICE = {
+    "capture": (
+        "memcached-kernel", KERNEL, "replay a capture whose flows go to more of its cores",
+        {"traffic.pcap.file": str(CAPTURES / "memcached-udp.pcap")},
+    ),
+    "plain Ethernet": (
+        "testpmd", ONE_FLOW | {"traffic.protocol": "ethernet", "traffic.flows": None}, "give its packets flows",
+        {"traffic.protocol": "udp", "traffic.flows": 1000},
+    ),
+    "one flow": ("testpmd", ONE_FLOW, "spread the traffic over more of its cores", {"traffic.flows": 1000}),
+    "a tenant's own traffic": (
+        "testpmd",
+        {
+            "platform": "icx", "override.nodes.count": 1, "traffic": None, "tenant": [BESIDE[0] | OWN, BESIDE[1]], "run.load": "fixed",
+            "run.requests": 6000,
+        },
+        "spread the traffic over more of its cores",
+        {"tenant.0.traffic.flows": 1000},
+    ),
+    "threads of a NIC with as many as cores": (
+        "ccnic-forward", LOOP | {"tenant.0.cores": 2, "ccnic.nic_threads": 2}, "give it more",
+        {"tenant.0.cores": 4, "tenant.0.ccnic.nic_threads": 4},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ADVICE)
+def test_advice_names_keys_that_the_scenario_accepts_and_that_raise_its_rate(kind, run):
+    name, changes, words, more = ADVICE[kind]
+    scenario = Scenario.load(name).with_(changes)
+    busy, relieved = (api.run(s, quiet=True) for s in (scenario, scenario.with_(more)))
+    said = explain.of_result(busy).paragraph()
+    assert words in said and all(key in said for key in more)
+    assert relieved["throughput_mrps"] > 1.3 * busy["throughput_mrps"]
+
+
+def test_cores_are_not_advised_where_the_node_has_none():
+    """Two sockets of 16 cores with two threads each; a NIC of threads takes cores of its node, and one of agents none."""
+    platform = {"core": {"count": 32, "threads": 2}, "nodes": {"cores": 16}}
+    spec = {"platform": platform, "traffic": {"arrivals": "closed"}, "tenant": [{"name": "t", "node": 1, "cores": 32}]}
+    assert advice.of_cores(spec, 0, [1.0] * 32) == "its node has no core left for more"
+    spec["tenant"][0] |= {"cores": 16, "ccnic": {"nic_node": 1, "nic": "software"}}
+    assert advice.of_cores(spec, 0, [1.0] * 16) == "its node has no core left for more"
+    assert advice.of_nic_threads(spec, 0) == "the NIC's node has no core left for more"
+    spec["tenant"][0]["ccnic"]["nic"] = "agent"
+    assert advice.of_cores(spec, 0, [1.0] * 16) == "give it more (tenant.0.cores)"
+
+
+def test_more_cores_need_as_many_flows():
+    spec = {"tenant": [{"name": "t", "cores": 2}], "traffic": {"arrivals": "fixed", "flows": 2}}
+    assert advice.of_cores(spec, 0, [1.0, 1.0]) == "give it more (tenant.0.cores), and more flows (traffic.flows)"
+    spec["traffic"]["flows"] = 1000
+    assert advice.of_cores(spec, 0, [1.0, 0.9]) == "give it more (tenant.0.cores)"
 
 
 def test_a_busy_core_that_moves_no_lines_is_not_idle(run):

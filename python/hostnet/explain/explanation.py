@@ -30,6 +30,10 @@ IDLE = 0.05
 CREDITS_FULL = 0.85
 # Share of busy time above which cores are the limit.
 CORES_BUSY = 0.95
+# Share of its busy time that a core spends on packets, below which it waits for a full device if others than cores lose the
+# packets, and whoever loses them. The rest of a core that is too slow is the work on its rings, which is no service.
+SERVING = 0.9
+SERVING_ALONE = 0.5
 
 TERMS = {
     "switching": "turning the channel",
@@ -122,6 +126,9 @@ class Explanation:
     network_losses: int = 0  # packets lost between the senders and the host
     busy_cores: dict[str, tuple[int, int]] = field(default_factory=dict)  # by tenant: cores that never idle, and all
     busy_nic_threads: dict[str, tuple[int, int]] = field(default_factory=dict)  # the same of the threads of its CC-NIC
+    relief: dict[str, str] = field(default_factory=dict)  # by tenant: what relieves its busy cores
+    nic_relief: dict[str, str] = field(default_factory=dict)  # the same of the threads of its CC-NIC
+    serving: dict[str, float] = field(default_factory=dict)  # by tenant: share of busy time spent on packets
     # Of each closed loop, what is kept under way, with number and key, and its class of traffic: "p2m", or "" for both.
     closed_loops: list[tuple[str, str]] = field(default_factory=list)
     tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
@@ -284,21 +291,25 @@ class Explanation:
             return f"{self.regime}, {100 * share:.3g} % of the packets lost"
         return f"{self.regime}, segments lost in the network" if self.network_losses else self.regime
 
+    def _full(self, parts: Mapping[str, str], least: float) -> dict[str, str]:
+        """Parts that are in use for at least this share, by fact."""
+        f = self.facts
+        found = {key: part for key, part in parts.items() if f.get(key, 0) >= least}
+        if "pcie_up_util" in found or "pcie_down_util" in found:
+            found.pop("pcie_busiest_util", None)
+        return found
+
     def _full_parts(self, without: Container[str] = ()) -> list[str]:
         """Sentences about the parts of the host that are full, with their keys, ``without`` the credits of these facts."""
         f = self.facts
         said = [
             f"{server} is {100 * f[key]:.0f} % busy: it bounds what passes through it, whatever credits are left."
-            for key, server in _SERVERS.items()
-            if f.get(key, 0) >= LINK_FULL
-            and not (
-                key == "pcie_busiest_util" and max(f.get(k, 0) for k in ("pcie_up_util", "pcie_down_util")) >= LINK_FULL
-            )
+            for key, server in self._full(_SERVERS, LINK_FULL).items()
         ]
         said += [
             f"{credits} are {100 * f[key]:.0f} % in use: they bound what passes through them."
-            for key, credits in _CREDITS.items()
-            if f.get(key, 0) >= CREDITS_FULL and key not in without
+            for key, credits in self._full(_CREDITS, CREDITS_FULL).items()
+            if key not in without
         ]
         full = {"read": f.get("rpq_full", 0), "write": f.get("wpq_full", 0)}
         if max(full.values()) >= CREDITS_FULL and "mem_channel_util" in f:
@@ -309,18 +320,42 @@ class Explanation:
             )
         return said
 
+    def waits_for_device(self, tenant: str | None = None) -> bool:
+        """Whether the cores of a tenant, or of all tenants, are busy because they wait for a device that is full."""
+        serving = [share for name, share in self.serving.items() if tenant in (None, name)]
+        if not serving or not self._full_of_device():
+            return False
+        others_lose = self.facts.get("lost_share", 0.0) > UNAFFECTED and self.facts.get("lost_by_cores", 1.0) < 0.5
+        return max(serving) < (SERVING if others_lose else SERVING_ALONE)
+
+    def _full_of_device(self) -> list[tuple[str, str]]:
+        """The full parts that a core with packets to send waits for, each with its verb."""
+        found = [(f"the {d.name}", "is") for d in self.domains if d.traffic == "p2m" and d.exhausted]
+        for parts, least, be in ((_SERVERS, LINK_FULL, "is"), (_CREDITS, CREDITS_FULL, "are")):
+            full = (part for key, part in self._full(parts, least).items() if key in _OF_SENDING)
+            found += [(part[:1].lower() + part[1:], be) for part in full]
+        return found
+
+    def for_the_device(self) -> str:
+        """The end of a sentence about cores that wait for the device, with the parts that are the limit."""
+        *before, (last, be) = self._full_of_device()
+        listed = f"{', '.join(part for part, _ in before)} and {last} are" if before else f"{last} {be}"
+        return f"for the device: {listed} the limit"
+
     def _busy_cores(self) -> list[str]:
-        share = self.facts.get("cores_busy", 0.0)
-        if share > CORES_BUSY:
-            return [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, so they are the limit."]
-        spread, more = "spread the traffic over more of its cores (traffic.flows)", "give it more ({})"
-        said = [
-            f"{_all_the_time('core', tenant, n, of)}; {spread if n < of else more.format('tenant.cores')}."
-            for tenant, (n, of) in self.busy_cores.items()
-            if n
-        ]
+        all_wait = self.waits_for_device()
+        if self.facts.get("cores_busy", 0.0) > CORES_BUSY and all_wait == any(map(self.waits_for_device, self.serving)):
+            so = f"but mostly wait {self.for_the_device()}" if all_wait else "so they are the limit"
+            return [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, {so}."]
+        said = []
+        for tenant, (n, of) in self.busy_cores.items():
+            if n and self.waits_for_device(tenant):
+                wait = f"but mostly {'wait' if n > 1 else 'waits'} {self.for_the_device()}"
+                said.append(f"{_all_the_time('core', tenant, n, of)}, {wait}.")
+            elif n:
+                said.append(f"{_all_the_time('core', tenant, n, of)} and {_bound(n, of)}; {self.relief[tenant]}.")
         return said + [
-            f"{_all_the_time('NIC thread', tenant, n, of)}; {more.format('ccnic.nic_threads')}."
+            f"{_all_the_time('NIC thread', tenant, n, of)} and {_bound(n, of)}; {self.nic_relief[tenant]}."
             for tenant, (n, of) in self.busy_nic_threads.items()
             if n
         ]
@@ -393,10 +428,11 @@ def _all_the_time(what: str, tenant: str, n: int, of: int) -> str:
         who = f"The only {what}"
     else:
         who = f"The {of} {what}s" if n == of else f"{n} of the {of} {what}s"
-    verb, bound, them = (
-        ("is", "bounds", "it") if of == 1 else ("is", "bounds", "them") if n == 1 else ("are", "bound", "them")
-    )
-    return f"{who} of {tenant} {verb} busy all the time and {bound} what comes to {them}"
+    return f"{who} of {tenant} {'are' if n > 1 else 'is'} busy all the time"
+
+
+def _bound(n: int, of: int) -> str:
+    return f"{'bound' if n > 1 else 'bounds'} what comes to {'them' if of > 1 else 'it'}"
 
 
 # Servers that every line of a class passes, by the fact that says which share of time they are busy.
@@ -413,6 +449,11 @@ _SERVERS = {
     "wire_out_util": "The network link from the host (link)",
     "ssd_media_util": "The medium of an SSD (media_rate)",
 }
+# Servers and credits that a NIC needs to send packets, for which a core with packets to send waits.
+_OF_SENDING = {
+    "pcie_up_util", "pcie_down_util", "pcie_busiest_util", "iio_path_util", "wire_out_util", "pcie_posted_util",
+    "pcie_non_posted_util", "pcie_tags_util", "nic_transmit_util",
+}  # fmt: skip
 # Credits of cores, which lines of devices do not take.
 _OF_CORES = ("l2_mshr_util", "lfb_fullest_util", "prefetch_util")
 # Credits that every line of a class takes, by the fact that says which share is in use.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from .. import drops, intervals, tenants
@@ -12,6 +12,7 @@ from ..errors import HostnetError
 from ..intervals import Interval
 from ..model import channels_per_used, classes_of, counters_of, hardware_of
 from ..results import Result
+from . import advice
 from .explanation import CORES_BUSY, Domain, Explanation, estimate
 
 # (domain, traffic, metric prefix, throughput, unloaded latency)
@@ -105,6 +106,7 @@ def explain(result: Result) -> Explanation:
         if metric in known and (own := m[metric]):
             known_facts[name] = _times(known[metric], value / own)
     lost = drops.losses(result.data)
+    cores, nic_threads = _busy(result), _busy(result, "nic")
     ex = Explanation(
         str(result.spec.get("name", "")),
         [],
@@ -114,9 +116,12 @@ def explain(result: Result) -> Explanation:
         losses=[str(loss) for loss in lost],
         causes=drops.causes(lost),
         network_losses=sum(loss.count for loss in lost if loss.where.startswith("network")),
-        busy_cores=_never_waiting(result),
-        busy_nic_threads=_never_waiting(result, "nic"),
-        closed_loops=_closed_loops(result.spec),
+        busy_cores=_never_waiting(cores),
+        busy_nic_threads=_never_waiting(nic_threads),
+        relief={name: advice.of_cores(result.spec, i, cores[name]) for name, i in _found(result.spec, cores)},
+        nic_relief={name: advice.of_nic_threads(result.spec, i) for name, i in _found(result.spec, nic_threads)},
+        serving=_serving(result, cores),
+        closed_loops=_closed_loops(result),
         tenants=tenants.several(result.data),
         notes=list(result.warnings),
     )
@@ -171,34 +176,68 @@ def _times(ends: Interval, factor: float) -> Interval:
 
 
 def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
-    """Shares of packets lost, and of time that cores are busy with packets, where the run has these metrics; each with the
-    metric that it comes from."""
+    """Shares of packets lost, of those that cores lose, and of time that cores are busy with packets, where the run has these
+    metrics; each with the metric that it comes from."""
     lost = "packet_loss" if m.get("drop_rate") is None else "drop_rate"
-    facts = {"lost_share": (m.get(lost), lost)}
-    busy, cores, net_busy = m.get("cores_busy"), m.get("cores"), m.get("net_busy")
-    receivers = sum(int(t.get("cores") or 0) for t in spec.get("tenant") or () if t["app"]["kind"] == "tcp_receive")
-    if m.get("cpu_utilisation") is not None:
-        facts["cores_busy"] = m["cpu_utilisation"], "cpu_utilisation"
-    elif busy is not None and cores:
-        facts["cores_busy"] = busy / cores, "cores_busy"
-    elif net_busy is not None and receivers:
-        facts["cores_busy"] = net_busy / receivers, "net_busy"
+    facts = {"lost_share": (m.get(lost), lost), "lost_by_cores": (m.get("drop_core_share"), "drop_core_share")}
+    busy, net_busy = m.get("cores_busy"), m.get("net_busy")
+    tenants = spec.get("tenant") or ()
+    # The first core of a tenant with central dispatch serves no packets.
+    cores = (m.get("cores") or 0.0) - sum(_dispatches(t) for t in tenants)
+    receivers = sum(int(t.get("cores") or 0) for t in tenants if t["app"]["kind"] == "tcp_receive")
+    if not any(t["app"]["kind"] in _POLLS for t in tenants):
+        if m.get("cpu_utilisation") is not None:
+            facts["cores_busy"] = m["cpu_utilisation"], "cpu_utilisation"
+        elif busy is not None and cores > 0:
+            facts["cores_busy"] = busy / cores, "cores_busy"
+        elif net_busy is not None and receivers:
+            facts["cores_busy"] = net_busy / receivers, "net_busy"
     return {name: (value, metric) for name, (value, metric) in facts.items() if value is not None}
 
 
-def _never_waiting(result: Result, side: str = "host") -> dict[str, tuple[int, int]]:
-    """Of each tenant that receives packets over rings, the number of cores on one side that are busy all the time, and of all."""
+def _dispatches(tenant: Mapping[str, Any]) -> bool:
+    stack = tenant.get("stack")
+    return isinstance(stack, Mapping) and stack.get("kind") == "dispatch"
+
+
+def _busy(result: Result, side: str = "host") -> dict[str, list[float]]:
+    """Of each tenant that handles packets, the share of time that each core on one side is busy, where that is known."""
     if "cores" not in result.tables or "tenants" not in result.tables:
         return {}
-    receive = {r["tenant"] for r in result.table("tenants").to_dicts() if r["offered_mops"] is not None}
+    handle = {r["tenant"] for r in result.table("tenants").to_dicts() if r["app"] not in _OWN_WORK}
     busy: dict[str, list[float]] = {}
     for row in result.table("cores").to_dicts():
-        if row["tenant"] in receive and row.get("side", "host") == side and row.get("busy") is not None:
+        if row["tenant"] in handle and row.get("side", "host") == side and row.get("busy") is not None:
             busy.setdefault(row["tenant"], []).append(row["busy"])
+    return busy
+
+
+def _never_waiting(busy: Mapping[str, list[float]]) -> dict[str, tuple[int, int]]:
+    """Of each tenant, the number of cores that are busy all the time, and of all."""
     return {tenant: (sum(share > CORES_BUSY for share in cores), len(cores)) for tenant, cores in busy.items()}
 
 
-def _closed_loops(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _found(spec: Mapping[str, Any], names: Container[str]) -> list[tuple[str, int]]:
+    """The tenants of these names, each with its place in the scenario."""
+    return [(t["name"], i) for i, t in enumerate(spec.get("tenant") or ()) if t.get("name") in names]
+
+
+def _serving(result: Result, busy: Mapping[str, list[float]]) -> dict[str, float]:
+    """Of each tenant, the share of its cores' busy time that they spend on packets; in the rest they also wait for a ring."""
+    found = {}
+    for row in result.table("tenants").to_dicts() if busy else ():
+        of = sum(busy.get(row["tenant"], ()))
+        if of > 0 and row["service_mean_us"] is not None and row["throughput_mops"] is not None:
+            found[row["tenant"]] = min(row["throughput_mops"] * row["service_mean_us"] / of, 1.0)
+    return found
+
+
+# Share of what a closed loop may have under way that is under way at least where the loop is the limit. It is not the whole,
+# because a request waits for its sender, too.
+_UNDER_WAY = 0.5
+
+
+def _closed_loops(result: Result) -> list[tuple[str, str]]:
     """Sentences about what each closed loop of the scenario keeps under way, each with its class of traffic."""
 
     def bounded(number: int, noun: str, who: str, key: str) -> str:
@@ -206,17 +245,47 @@ def _closed_loops(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
             return f"The one {noun} that {who} under way ({key}) bounds the rate"
         return f"The {number} {noun}s that {who} under way ({key}) bound the rate"
 
+    spec = result.spec
     found = [
         (bounded(p["queue_depth"], "command", "an SSD keeps", f"peripheral.{i}.queue_depth"), "p2m")
         for i, p in enumerate(spec.get("peripheral") or ())
         if p.get("kind") == "ssd" and p.get("queue_depth")
     ]
-    traffics = {"traffic": spec.get("traffic")}
-    traffics |= {f"tenant.{i}.traffic": t.get("traffic") for i, t in enumerate(spec.get("tenant") or ())}
-    for key, traffic in traffics.items():
-        if traffic and traffic.get("arrivals") == "closed":
-            found.append((bounded(traffic["outstanding"], "request", "clients keep", f"{key}.outstanding"), ""))
+    under_way = _under_way(result)
+    shared = [t for t in spec.get("tenant") or () if not t.get("traffic") and t["app"]["kind"] not in _OWN_WORK]
+    loops = [("traffic", spec.get("traffic"), shared)]
+    loops += [(f"tenant.{i}.traffic", t.get("traffic"), [t]) for i, t in enumerate(spec.get("tenant") or ())]
+    for key, traffic, of in loops:
+        if not traffic or traffic.get("arrivals") != "closed":
+            continue
+        most, known = traffic["outstanding"], [under_way[t["name"]] for t in of if t["name"] in under_way]
+        # Each core that sends packets of its own has a loop of its own.
+        loops_of = sum(int(t["cores"]) for t in of if t["app"]["kind"] == "loopback") or 1
+        if any(t["app"]["kind"] in _POLLS for t in of):
+            found.append(
+                (
+                    f"The requests that clients keep under way ({key}.outstanding = {most}, which is app.flows x app.pipelined), or "
+                    "the cores, which poll all the time, bound the rate",
+                    "",
+                )
+            )
+        elif not known or sum(known) > _UNDER_WAY * most * loops_of:
+            found.append((bounded(most, "request", "clients keep", f"{key}.outstanding"), ""))
     return found
+
+
+def _under_way(result: Result) -> dict[str, float]:
+    """Of each tenant, the mean number of requests that are under way, by Little's law."""
+    if "tenants" not in result.tables:
+        return {}
+    m = result.metrics
+    round_trip, within = m.get("rtt_mean_us"), m.get("lat_mean_us")
+    outside = 0.0 if round_trip is None or within is None else max(round_trip - within, 0.0)
+    return {
+        row["tenant"]: row["throughput_mops"] * (row["lat_mean_us"] + outside)
+        for row in result.table("tenants").to_dicts()
+        if row["throughput_mops"] is not None and row["lat_mean_us"] is not None
+    }
 
 
 def _never_idle(spec: Mapping[str, Any]) -> bool:
@@ -227,6 +296,9 @@ def _never_idle(spec: Mapping[str, Any]) -> bool:
 
 #: Applications whose cores always have work of their own.
 _OWN_WORK = {"xmem", "stream", "redis", "gapbs", "llc_antagonist", "memory_trace", "pingpong", "stream_transfer"}
+
+#: Applications whose cores count as busy while they poll, so that their busy time tells nothing.
+_POLLS = {"tcp_echo"}
 
 # Rows of a result's table of domains: the domains on each class's path between its sender and DRAM.
 _WAY = {
