@@ -125,7 +125,7 @@ def test_ways_are_set_at_run_time() -> None:
 
 
 def test_a_search_has_epochs_at_every_rate_and_finds_what_it_finds_alone(tiny) -> None:
-    search = tiny.with_({"run.load": "peak_nodrop"})
+    search = tiny.with_({"run.load": "peak_nodrop", "traffic.rate": None})
     seen = []
     beside = hn.run(search, control=lambda epoch: seen.append(epoch.tenants[0]["offered"]), interval="5 us")
     alone = hn.run(search)

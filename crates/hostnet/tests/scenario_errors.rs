@@ -211,10 +211,11 @@ fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
     let own = |rate: &str| {
         let traffic =
             format!("cores = 2\ntraffic = {{ arrivals = \"poisson\", rate = \"{rate}\", packet = \"1 KiB\" }}");
-        GOOD.replacen("cores = 2", &traffic, 1).replacen("load = \"fixed\"", "load = \"peak_slo\"", 1)
+        let text = GOOD.replacen("cores = 2", &traffic, 1).replacen("load = \"fixed\"", "load = \"peak_loss\"", 1);
+        text.replacen("requests = 400", "requests = 4000", 1)
     };
     let e = resolved(&own("1 Mrps")).expect_err("no rate to search");
-    assert!(e.contains("run.load = \"peak_slo\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
+    assert!(e.contains("run.load = \"peak_loss\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
     one_sentence(&e);
     assert!(resolved(&own("2 Mrps")).is_ok(), "the scenario's own rate is where the search begins");
 }

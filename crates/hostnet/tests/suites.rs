@@ -46,6 +46,7 @@ mod nic;
 mod nodes;
 mod one_simulation;
 mod outgrown;
+mod overruled_keys;
 mod pcie_reference;
 mod pipeline;
 mod placement_table;

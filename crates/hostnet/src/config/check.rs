@@ -144,7 +144,8 @@ fn platform(s: &Scenario) -> Check {
     nodes.check().map_err(|e| format!("platform.nodes.{e}"))?;
     let all = u64::from(nodes.count) * u64::from(s.cores_per_node());
     need(all <= MOST_CORES.into(), || {
-        format!("platform.core.count = {} makes {all} cores; the snoop filter tracks {MOST_CORES}", p.core.count)
+        let (key, each) = (s.key_of_cores(), s.cores_per_node());
+        format!("platform.{key} = {each} makes {all} cores; the snoop filter tracks {MOST_CORES}")
     })?;
     need((1..=THREADS).contains(&p.core.threads), || {
         format!("platform.core.threads = {} is not 1 or 2", p.core.threads)
@@ -314,7 +315,7 @@ fn tenants(s: &Scenario) -> Check {
         return cores_of_nodes(s, nodes.count, s.cores_per_node());
     }
     let (each, threads) = (u64::from(s.cores_per_node()), u64::from(s.platform.core.threads));
-    let key = if nodes.cores.is_some() { "nodes.cores" } else { "core.count" };
+    let key = s.key_of_cores();
     let (storage, nic) = (s.storage_cores(), s.peers().map(|p| u64::from(p.cores)).sum::<u64>());
     let asked = cores + storage + nic;
     need(asked <= each * threads, || {

@@ -10,6 +10,7 @@ use super::thread_numbering;
 use crate::app::AppSpec;
 use crate::config::check;
 use crate::config::scenario::{ArrivalsSpec, ReplayTiming};
+use crate::config::traffic;
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
@@ -277,8 +278,8 @@ pub(super) fn looks_at_all_nodes(s: &Scenario) -> bool {
 fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Arc<Capture>>>, String> {
     let mut all = IdVec::new();
     for t in s.tenant_ids() {
-        let traffic = s.traffic_of(t);
-        let replayed = traffic.pcap().filter(|_| traffic.arrivals() == ArrivalsSpec::Pcap);
+        let of_tenant = s.traffic_of(t);
+        let replayed = of_tenant.pcap().filter(|_| of_tenant.arrivals() == ArrivalsSpec::Pcap);
         let Some(p) = replayed.filter(|_| check::serves(s.tenant(t))) else {
             all.push(None);
             continue;
@@ -287,12 +288,14 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
             AppSpec::Memcached(_) => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
             _ => Wanted::Frames(p.port),
         };
+        // A rate stretches or compresses the captured times, that of a search included.
+        let at_a_rate = of_tenant.rate().is_some() || s.run.load.searches() && traffic::is_searched(s, t);
         let how = CaptureOptions {
             wanted,
             lenient: p.lenient,
             untimed: p.timing != ReplayTiming::Original,
             frames: keep_frames,
-            longest: traffic.rate().map(|_| Time::MAX),
+            longest: at_a_rate.then_some(Time::MAX),
         };
         all.push(Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?)));
     }

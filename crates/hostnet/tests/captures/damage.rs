@@ -2,6 +2,8 @@
 //! every packet before the damage.
 
 use super::*;
+use crate::common::scenario;
+use hostnet::host::run;
 
 #[test]
 fn each_kind_of_damage_has_its_sentence() {
@@ -93,6 +95,31 @@ fn each_kind_of_damage_has_its_sentence() {
         sentence(&pcap(false, false, 1, &late)),
         "capture x.pcap is too long: packet 3 lies 214 days behind the first that is replayed, and 12 days are the most; give traffic.rate, or set traffic.pcap.timing = \"fixed\" or \"poisson\""
     );
+}
+
+/// A rate of the scenario, or one that a search tries, compresses captured times that are too long.
+#[test]
+fn a_search_replays_captures_of_any_length() {
+    let mut packets = whole((0..400).map(|i| request(5000, i, b"get k\r\n")));
+    packets[399].ticks = 214 * 86_400 * 1_000_000;
+    let path = std::env::temp_dir().join(format!("hostnet-long-{}.pcap", std::process::id()));
+    std::fs::write(&path, pcap(false, false, 1, &packets)).expect("a file");
+    let text = format!(
+        r#"
+        name = "long"
+        platform = "icx"
+        placement = {{ policy = "ddio" }}
+        tenant = [{{ name = "nf", cores = 2, app = {{ kind = "touchdrop" }} }}]
+        traffic = {{ arrivals = "pcap", pcap = {{ file = '{}' }} }}
+        run = {{ load = "peak_nodrop", requests = 400, warmup_requests = 400, search_tolerance = 0.2 }}
+        "#,
+        path.display()
+    );
+    let found = run(&scenario(&text), &mut |_| Ok(())).map(|o| o.values.named("throughput_mrps"));
+    assert!(found.as_ref().is_ok_and(|rate| *rate > Some(0.0)), "{found:?}");
+    let fixed = run(&scenario(&text.replace("peak_nodrop", "fixed")), &mut |_| Ok(())).map(|o| o.warnings);
+    assert!(fixed.as_ref().is_err_and(|e| e.contains("lies 214 days behind the first")), "{fixed:?}");
+    std::fs::remove_file(&path).expect("a file");
 }
 
 /// A claimed length that no packet has is damage wherever the file ends, in each format.
