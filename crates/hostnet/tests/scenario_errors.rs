@@ -91,6 +91,25 @@ fn a_value_of_another_type_names_its_key_and_what_that_takes() {
     }
 }
 
+/// Kinds of applications and of probes are choices of `app.kind`, and of no other key of the table.
+#[test]
+fn a_choice_of_an_application_offers_the_words_of_its_own_key() {
+    let probe = std::fs::read_to_string(platforms().join("../scenarios/directed-rx.toml")).expect("a scenario");
+    let of_probe = resolved(&probe.replace("blocks = 2", "blocks = 2, evict = \"probe_place\"")).expect_err("a kind");
+    let of_app = message("kind = \"mica\"", "kind = \"mica\", update = \"probe_place\"");
+    for (said, told) in [
+        (of_app, "tenant[0].app.update: unknown choice \"probe_place\" (valid: in_place, append)."),
+        (of_probe, "tenant[0].app.evict: unknown choice \"probe_place\" (valid: none, before_use, after_use)."),
+        (
+            message("kind = \"mica\"", "kind = \"probe_plaice\""),
+            "unknown choice \"probe_plaice\"; did you mean \"probe_place\" (valid: ",
+        ),
+    ] {
+        one_sentence(&said);
+        assert!(said.contains(told), "{said}");
+    }
+}
+
 /// A percentage is a hundredth of its number.
 #[test]
 fn shares_are_read_as_percentages_too() {
