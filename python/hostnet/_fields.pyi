@@ -793,7 +793,8 @@ class L1PrefetchQuirks(Section):
     """Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
     ignored."""
     misses: int
-    """Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause."""
+    """Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause. On a core with fewer,
+    they pause when all are in use."""
     recent: int
     """Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables the prefetcher. A
     load of the line that follows a remembered line, or several loads of one line, make the prefetcher fetch the

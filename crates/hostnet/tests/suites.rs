@@ -6,6 +6,7 @@
 mod common;
 
 mod apps_contract;
+mod bounding_keys;
 mod calendar_contract;
 mod captures;
 mod ccnic;

@@ -52,6 +52,7 @@ fn given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Option<(Stri
 /// and the protocol that the platform has, and that a number of cores is not overruled.
 pub(super) fn choices(written: &Value, platform: &Platform) -> Check {
     cores(written, platform)?;
+    buffers(written, platform)?;
     let (memory, llc) = (&platform.memory, &platform.caches.llc);
     let in_memory = written.get("memory").unwrap_or(&Value::Null);
     effective("memory", in_memory, memory, &DramSpec::default(), |key| memory.unused(key))?;
@@ -72,6 +73,15 @@ fn cores(written: &Value, platform: &Platform) -> Check {
              nodes.cores instead",
             platform.name
         )
+    })
+}
+
+/// Checks that a number of line fill buffers at which prefetchers pause, if `written`, is one that the core has. One that
+/// somebody else has written gives way to a smaller `core.lfb`.
+fn buffers(written: &Value, platform: &Platform) -> Check {
+    let (most, misses) = (platform.core.lfb, platform.core.l1_prefetch.as_ref().map_or(1, |f| f.quirks.misses));
+    need(misses <= most || written.pointer("/core/l1_prefetch/quirks/misses").is_none(), || {
+        format!("core.l1_prefetch.quirks.misses = {misses} is not within 1 to core.lfb = {most}")
     })
 }
 
