@@ -91,6 +91,27 @@ fn a_value_of_another_type_names_its_key_and_what_that_takes() {
     }
 }
 
+/// Tenants and NICs have keys from the tables of all; a sentence names the key that was given.
+#[test]
+fn a_wrong_value_that_a_tenant_or_a_nic_takes_over_is_told_where_it_stands() {
+    let own = GOOD.replacen("cores = 2", "cores = 2\ntraffic = { rate = \"1 Mrps\" }", 1);
+    let of_all = |keys: &str| own.replacen("packet = \"1 KiB\"", keys, 1);
+    let nic = |more: &str| {
+        let text = std::fs::read_to_string(platforms().join("../scenarios/testpmd.toml")).expect("a scenario");
+        format!("{text}\n{more}\n")
+    };
+    for (text, told) in [
+        (of_all("packet = 5"), ": traffic.packet: invalid type: integer \"5\""),
+        (of_all("dctcp = { flows = 2 }"), ": traffic.dctcp.flows: unknown key \"flows\""),
+        (own.replacen("rate = \"1 Mrps\"", "rate = 5", 1), ": tenant[0].traffic.rate: "),
+        (nic("[override.ethernet]\nlink = 5"), ": platform.ethernet.link: "),
+    ] {
+        let said = resolved(&text).expect_err(told);
+        one_sentence(&said);
+        assert!(said.contains(told), "{said}");
+    }
+}
+
 /// Kinds of applications and of probes are choices of `app.kind`, and of no other key of the table.
 #[test]
 fn a_choice_of_an_application_offers_the_words_of_its_own_key() {

@@ -582,7 +582,8 @@ fn typed_with<T: DeserializeOwned>(registry: &Registry, v: Value, file: &str) ->
             return sentence(format!("{file}: {path}{why}."));
         }
         let path = key_at_fault::<T>(e.path().to_string(), &v, &why);
-        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        let shown = given_as(&path, &v).unwrap_or_else(|| path.clone());
+        let at = if path == "." { String::new() } else { format!("{shown}: ") };
         let of_choice = NO_CHOICE.iter().find_map(|end| why.strip_suffix(end));
         if let Some((said, words)) = of_choice.and_then(|said| Some((said, words::<T>(&v, &path)?))) {
             let said = said.replace('`', "\"");
@@ -615,6 +616,15 @@ fn key_at_fault<T: DeserializeOwned>(path: String, root: &Value, why: &str) -> S
         [at] => at.clone(),
         _ => path,
     }
+}
+
+/// Key that gives the value at `path`, where a tenant or a NIC has the value from a table of the scenario or of the platform.
+fn given_as(path: &str, root: &Value) -> Option<String> {
+    let of_tenant = || path.strip_prefix("tenant[")?.split_once("].traffic.").map(|(_, key)| format!("traffic.{key}"));
+    let of_nic =
+        || path.strip_prefix("peripheral[")?.split_once("].").map(|(_, key)| format!("platform.ethernet.{key}"));
+    let given = of_tenant().or_else(of_nic)?;
+    lookup(root, &given).is_some_and(|v| lookup(root, path) == Some(v)).then_some(given)
 }
 
 /// Paths of the values in `v`, which stands at `path`, that `why` quotes.
