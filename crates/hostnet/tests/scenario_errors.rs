@@ -112,6 +112,44 @@ fn a_wrong_value_that_a_tenant_or_a_nic_takes_over_is_told_where_it_stands() {
     }
 }
 
+/// A platform is a name or a table, whatever else of the scenario depends on it.
+#[test]
+fn a_platform_that_is_neither_name_nor_table_is_refused_with_the_names() {
+    for (given, shown) in [("5", "5"), ("[\"icx\"]", "[\"icx\"]"), ("true", "true")] {
+        let said = message("platform = \"sim24\"", &format!("platform = {given}"));
+        one_sentence(&said);
+        let told = format!(
+            "platform = {shown} is neither the name of a platform nor a table of its values (there are: altra, "
+        );
+        assert!(said.contains(&told), "{said}");
+    }
+}
+
+/// The NIC of a host of which all tenants are gone, or whose tenants take no packets, is left over.
+#[test]
+fn a_nic_for_no_tenant_is_told() {
+    let text = std::fs::read_to_string(platforms().join("../scenarios/testpmd.toml")).expect("a scenario");
+    let (head, rest) = text.split_once("[[tenant]]").expect("a tenant");
+    let rest = &rest[rest.find("[[peripheral]]").expect("a NIC")..];
+    let stream = "[[tenant]]\nname = \"s\"\ncores = 1\napp = { kind = \"stream\", buffer = \"1 MiB\" }\n";
+    let traffic = rest[rest.find("[traffic]").expect("a table")..].to_owned();
+    let rest = rest.replace(&traffic, "[run]\nload = \"saturate\"\n");
+    for tenants in ["", stream] {
+        let said = resolved(&format!("{head}{tenants}{rest}")).expect_err("a NIC that nobody uses");
+        one_sentence(&said);
+        assert!(
+            said.contains("peripheral[0] of kind \"ethernet\" is there for no tenant: give a [[tenant]] with stack"),
+            "{said}"
+        );
+    }
+}
+
+/// Windows' editors begin a text in UTF-8 with a mark.
+#[test]
+fn a_scenario_may_begin_with_a_byte_order_mark() {
+    assert_eq!(resolved(&format!("\u{feff}{GOOD}")), resolved(GOOD));
+}
+
 /// Kinds of applications and of probes are choices of `app.kind`, and of no other key of the table.
 #[test]
 fn a_choice_of_an_application_offers_the_words_of_its_own_key() {

@@ -71,6 +71,15 @@ pub fn resolve_with(
             format!("platform is missing: the name of one (there are: {})", platforms_of(search).join(", ")),
         );
     }
+    if let Some(other) = table.get("platform").filter(|p| !p.is_string() && !p.is_object()) {
+        return err(
+            file,
+            format!(
+                "platform = {other} is neither the name of a platform nor a table of its values (there are: {})",
+                platforms_of(search).join(", ")
+            ),
+        );
+    }
     let over = table.remove("override");
     let part = part_of_platform(table);
     let mut own = written;
@@ -372,6 +381,7 @@ fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result
 }
 
 fn tables(text: &str, file: &str) -> Result<Value, SpecError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text); // the mark with which Windows' editors begin a file
     if file.ends_with(".json") {
         return serde_json::from_str(text).or_else(|e| err(file, e));
     }

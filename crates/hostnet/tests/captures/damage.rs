@@ -101,7 +101,9 @@ fn each_kind_of_damage_has_its_sentence() {
 #[test]
 fn a_search_replays_captures_of_any_length() {
     let mut packets = whole((0..400).map(|i| request(5000, i, b"get k\r\n")));
-    packets[399].ticks = 214 * 86_400 * 1_000_000;
+    for (i, packet) in packets.iter_mut().enumerate() {
+        packet.ticks = i as u64 * 86_400 * 1_000_000 / 4; // 100 days in all
+    }
     let path = std::env::temp_dir().join(format!("hostnet-long-{}.pcap", std::process::id()));
     std::fs::write(&path, pcap(false, false, 1, &packets)).expect("a file");
     let text = format!(
@@ -118,7 +120,7 @@ fn a_search_replays_captures_of_any_length() {
     let found = run(&scenario(&text), &mut |_| Ok(())).map(|o| o.values.named("throughput_mrps"));
     assert!(found.as_ref().is_ok_and(|rate| *rate > Some(0.0)), "{found:?}");
     let fixed = run(&scenario(&text.replace("peak_nodrop", "fixed")), &mut |_| Ok(())).map(|o| o.warnings);
-    assert!(fixed.as_ref().is_err_and(|e| e.contains("lies 214 days behind the first")), "{fixed:?}");
+    assert!(fixed.as_ref().is_err_and(|e| e.contains("days behind the first")), "{fixed:?}");
     std::fs::remove_file(&path).expect("a file");
 }
 
@@ -146,7 +148,7 @@ fn an_impossible_length_is_damage_and_no_truncation() {
     }
 }
 
-/// First bytes of RFC 1952, RFC 8878, and the frame formats of lz4 and xz.
+/// First bytes of RFC 1952, RFC 8878, and the formats of lz4, xz and bzip2.
 #[test]
 fn a_compressed_capture_is_told_from_one_that_is_none() {
     for (start, program) in [
@@ -154,6 +156,7 @@ fn a_compressed_capture_is_told_from_one_that_is_none() {
         (b"\x28\xb5\x2f\xfd\0\0\0\0", "zstd"),
         (b"\x04\x22\x4d\x18\0\0\0\0", "lz4"),
         (b"\xfd7zXZ\0\0\0", "xz"),
+        (b"BZh91AY&", "bzip2"),
     ] {
         let said = sentence(&[start, &[0; 40]].concat());
         assert_eq!(said, format!("capture x.pcap is compressed with {program}; decompress it first"));
