@@ -793,7 +793,8 @@ class L1PrefetchQuirks(Section):
     """Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
     ignored."""
     misses: int
-    """Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause."""
+    """Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause. On a core with fewer,
+    they pause when all are in use."""
     recent: int
     """Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables the prefetcher. A
     load of the line that follows a remembered line, or several loads of one line, make the prefetcher fetch the
@@ -1203,7 +1204,8 @@ class PlacementSpec(Section):
     NIC (ResQ). Rings whose buffers fit stay as they are."""
     sweep_rx: bool
     """Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application
-    sends in place has no last read."""
+    sends in place has no last read; where every tenant sends in place, as forwarders with `stack = 'poll_mode'` do,
+    the key changes nothing."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
     """Agent that sweeps transmit buffers after transmission (Sweeper); none by default. Applications that send
     nothing have no such buffers."""
@@ -2037,7 +2039,7 @@ class TrafficSpec(Section):
     RSS sees it, which needs 'udp' to tell `flows` apart."""
     rate: str | None
     """Mean rate over all cores, in packets or in bits of frames per second. With `run.load = 'peak_loss'`, the
-    start of the search."""
+    start of the search; 'peak_slo' and 'peak_nodrop' measure where to begin, and take none."""
     sizes: Literal['imix'] | list[SizeWeight] | None
     """Sizes of frames with their weights, instead of `packet`: a list of { size, weight }, or 'imix', which is 7 :
     4 : 1 of 64, 594 and 1518 B."""
@@ -2048,7 +2050,9 @@ class TrafficSpec(Section):
     """Rare long stalls of the application. When absent, there are none."""
     spread: Literal['random'] | Literal['round_robin'] | Literal['shortest_queue'] | Literal['flow']
     """Core of the tenant to which a packet goes that belongs to no flow: 'random' (the default), 'round_robin' or
-    'shortest_queue'; or 'flow' for `arrivals = 'closed'`, with or without `flows`."""
+    'shortest_queue'; or 'flow' for `arrivals = 'closed'`, with or without `flows`. Packets of a capture go to the
+    cores of their flows. Without effect on a single core, and with `arrivals = 'keep_depth'`, which gives each core
+    its packets."""
     stamp: int
     """Offset in bytes from the frame's start at which a frame carries its time of sending in the captures that `run
     --pcap` writes. The default is 42."""

@@ -31,15 +31,21 @@ def misfits(spec: Mapping[str, Any]) -> list[str]:
     return [*_caches(spec), *_memory(spec), *_devices(spec)]
 
 
+def _cores(spec: Mapping[str, Any]) -> tuple[int, str]:
+    """Number of cores of a node, and the key that gives it."""
+    of_nodes = (spec.get("nodes") or {}).get("cores")
+    return (of_nodes, "nodes.cores") if of_nodes else (spec["core"]["count"], "core.count")
+
+
 def _caches(spec: Mapping[str, Any]) -> Iterator[str]:
-    caches, cores = spec["caches"], spec["core"]["count"]
+    caches, (cores, key) = spec["caches"], _cores(spec)
     l1, l2, llc = (_of(_BYTES, caches[name]["size"]) for name in ("l1d", "l2", "llc"))
     if caches["l2_inclusive"] and l2 < l1:
         yield f'caches.l2.size = "{caches["l2"]["size"]}" cannot hold the lines of an L1 of "{caches["l1d"]["size"]}".'
     if caches["llc"]["role"] != "victim" and llc < cores * l2:
         yield (
             f'caches.llc.size = "{caches["llc"]["size"]}" with role "{caches["llc"]["role"]}" cannot hold the lines of '
-            f'{cores} L2s of "{caches["l2"]["size"]}" (core.count, caches.l2.size).'
+            f'{cores} L2s of "{caches["l2"]["size"]}" ({key}, caches.l2.size).'
         )
 
 
@@ -55,10 +61,11 @@ def _memory(spec: Mapping[str, Any]) -> Iterator[str]:
     uncore = 2 * caches["noc_cycles"] + caches["llc"]["latency_cycles"]
     # DRAM itself is left out, so that the latency is a lower bound and the throughput an upper one.
     ns = cycles / _of(_GHZ, core["clock"]) + uncore / _of(_GHZ, caches["uncore_clock"]) + memory["static_latency_ns"]
-    reach = core["count"] * (core["lfb"] + ahead) * 64 / ns
+    cores, key = _cores(spec)
+    reach = cores * (core["lfb"] + ahead) * 64 / ns
     if reach < peak:
         yield (
-            f"All cores together reach less than {reach:.0f} GB/s (core.count, core.lfb, core.prefetch.credits), and "
+            f"All cores together reach less than {reach:.0f} GB/s ({key}, core.lfb, core.prefetch.credits), and "
             f"{memory['channels']} channels of {memory['standard']} carry {peak:.0f} (memory.channels)."
         )
     if (link := _link(spec)) and link > peak:

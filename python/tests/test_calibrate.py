@@ -408,3 +408,12 @@ def test_the_engine_takes_every_value_that_the_fit_may_try(base):
         if v.get(start) is not None:
             for end in (v.decode(0.0), v.decode(1.0)):
                 curves.curves(fitting.with_values(start, [v], [end]), SETTINGS[:1], scale=0.05)
+
+
+def test_a_base_whose_nodes_say_their_cores_gets_the_measured_number():
+    m = made()
+    cores = len(m.machine["first_threads"]) // m.machine["sockets"]
+    platform = machine.here(m, "icx", generations=None).platform
+    assert (platform["nodes"]["cores"], platform["core"]["count"]) == (cores, cores)
+    assert platform["provenance"]["nodes.cores"].startswith("read: ")
+    curves.curves(platform, SETTINGS[:1], scale=0.05)

@@ -89,12 +89,51 @@ def test_an_interval_that_no_run_reaches_is_a_warning_and_another_type_a_sentenc
             lambda epoch: setattr(epoch, "ways", 2.5),
             "ways = 2.5 is not a whole number of ways, which count from way 0 up.",
         ),
+        (
+            lambda epoch: setattr(epoch, "ways", True),
+            "ways = True is not a whole number of ways, which count from way 0 up.",
+        ),
+        (
+            lambda epoch: epoch.set_llc_ways(epoch.tenants[0]["name"], True),
+            'set_llc_ways: ways = True is not a whole number of ways or a range of them such as "0-3".',
+        ),
+        (lambda epoch: epoch.set_llc_ways(0, 3), "set_llc_ways: there is no tenant 0 (valid: touchdrop)."),
     ],
 )
 def test_ways_of_another_type_are_refused_in_a_sentence(wrong, said) -> None:
     with pytest.raises(HostnetError) as caught:
         hn.run(scenario(), control=wrong)
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("core", [-1, 2, 1 << 70, 0.0, "0", None, True])
+def test_a_core_that_is_none_of_the_scenario_s_is_refused_in_a_sentence(core) -> None:
+    with pytest.raises(HostnetError) as caught:
+        hn.run(scenario(), control=lambda epoch: epoch.prefetch(core, True))
+    assert str(caught.value) == f"prefetch: core = {core!r} is not the number of a core, 0 to 1."
+
+
+@pytest.mark.parametrize("on", [1, "yes"])
+def test_a_prefetch_is_on_off_or_the_policy_s(on) -> None:
+    with pytest.raises(HostnetError) as caught:
+        hn.run(scenario(), control=lambda epoch: epoch.prefetch(0, on))
+    assert str(caught.value) == f"prefetch: on = {on!r} is not True, False or None."
+
+
+def test_an_epoch_that_is_over_takes_no_settings() -> None:
+    kept = []
+    hn.run(scenario(), control=kept.append)
+    last = kept[-1]
+    assert last.ways == kept[0].ways
+    for what, call in {
+        "ways": lambda: setattr(last, "ways", 3),
+        "set_llc_ways": lambda: last.set_llc_ways(last.tenants[0]["name"], 3),
+        "prefetch": lambda: last.prefetch(0, True),
+    }.items():
+        with pytest.raises(HostnetError) as caught:
+            call()
+        said = "has no effect on an epoch that is over; set it before the control plane returns."
+        assert str(caught.value) == f"{what} {said}"
 
 
 def test_an_epoch_is_counted_from_the_last_one_and_its_settings_hold() -> None:
@@ -125,7 +164,7 @@ def test_ways_are_set_at_run_time() -> None:
 
 
 def test_a_search_has_epochs_at_every_rate_and_finds_what_it_finds_alone(tiny) -> None:
-    search = tiny.with_({"run.load": "peak_nodrop"})
+    search = tiny.with_({"run.load": "peak_nodrop", "traffic.rate": None})
     seen = []
     beside = hn.run(search, control=lambda epoch: seen.append(epoch.tenants[0]["offered"]), interval="5 us")
     alone = hn.run(search)

@@ -64,6 +64,13 @@ def test_cores_that_cannot_fill_the_channels_are_named(own):
     assert len(said) == 1 and "All cores together reach less than" in said[0] and "memory.channels" in said[0]
 
 
+def test_the_cores_of_a_node_are_those_that_its_key_gives(own):
+    """The 32 cores of both sockets of `icx` fill the channels of a node, and one core does not."""
+    assert not about(own("core.prefetch.enabled = false", "icx"), "All cores together")
+    said = about(own("nodes.cores = 1\ncore.prefetch.enabled = false", "icx"), "All cores together")
+    assert len(said) == 1 and "(nodes.cores, core.lfb, core.prefetch.credits)" in said[0]
+
+
 def test_a_link_that_is_faster_than_all_memory_is_named(own):
     """One channel of DDR4-2400 carries 19.2 GB/s, of which 16 lanes of gen 5 alone carry more."""
     keys = 'memory.channels = 1\nmemory.standard = "DDR4-2400"\nmemory.mapping = "RoBaRaCoCh"\npcie.generation = "gen5"'

@@ -578,3 +578,13 @@ def test_a_scenario_has_no_attribute_for_a_key_that_there_is_not(tiny):
     assert not hasattr(tiny, "keys") and not hasattr(tiny.placement, "wayz") and hasattr(tiny.placement, "ways")
     with pytest.raises(hn.SpecError, match='did you mean "ways"'):
         tiny.placement.wayz = 2
+
+
+def test_files_may_begin_with_the_mark_of_windows_editors(tmp_path, tiny_file) -> None:
+    text = tiny_file.read_text(encoding="utf-8").replace('"sim24"', '"own"')
+    (tmp_path / "own.toml").write_text('\ufeffname = "own"\nbase = "sim24"\ncore.count = 12\n', encoding="utf-8")
+    plain, marked = tmp_path / "plain.toml", tmp_path / "marked.toml"
+    plain.write_text(text, encoding="utf-8")
+    marked.write_text(f"\ufeff{text}", encoding="utf-8")
+    assert hn.Scenario.load(marked).resolve() == hn.Scenario.load(plain).resolve()
+    assert hn.platform(tmp_path / "own.toml")["core"]["count"] == 12

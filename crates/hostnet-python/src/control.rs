@@ -6,20 +6,22 @@ use hostnet::host::control::{Control, CoreView, Decision, EpochView, TenantView}
 use hostnet::kernel::units::Span;
 use hostnet::kernel::TenantId;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use std::sync::{Arc, Mutex};
 
-/// LLC ways as Python gives them: a number, or a range such as "0-3".
-#[derive(FromPyObject)]
-pub enum LlcWays {
-    Count(u32),
-    Range(String),
+/// A whole number that Python gives. A truth value is none, although Python counts with it.
+fn whole<'py, T: FromPyObject<'py>>(value: &Bound<'py, PyAny>) -> Option<T> {
+    value.extract().ok().filter(|_| !value.is_instance_of::<PyBool>())
+}
+
+/// Text of a value, as Python writes it.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "the value".into(), |r| r.to_string())
 }
 
 /// Error about `key`, to which Python gives `value`, and which takes what `takes` says.
 fn refused(key: &str, value: &Bound<'_, PyAny>, takes: &str) -> PyErr {
-    let shown = value.repr().map_or_else(|_| "the value".into(), |r| r.to_string());
-    SpecError::new_err(format!("{key} = {shown} is not {takes}."))
+    SpecError::new_err(format!("{key} = {} is not {takes}.", shown(value)))
 }
 
 /// Observations of one epoch, and settings for the time after it. Counts cover the epoch; lists have an element for
@@ -27,12 +29,22 @@ fn refused(key: &str, value: &Bound<'_, PyAny>, takes: &str) -> PyErr {
 #[pyclass(module = "hostnet")]
 pub struct Epoch {
     seen: EpochView,
-    set: Decision,
+    /// Settings up to now; None once the function has returned, and they have been taken.
+    set: Option<Decision>,
 }
 
 impl Epoch {
     fn each<T>(&self, f: impl Fn(&CoreView) -> T) -> Vec<T> {
         self.seen.cores.iter().map(f).collect()
+    }
+
+    /// Settings to which `what` adds one.
+    fn settings(&mut self, what: &str) -> PyResult<&mut Decision> {
+        self.set.as_mut().ok_or_else(|| {
+            SpecError::new_err(format!(
+                "{what} has no effect on an epoch that is over; set it before the control plane returns."
+            ))
+        })
     }
 }
 
@@ -104,20 +116,19 @@ impl Epoch {
     /// Sets the LLC ways into which victims of the L2s of `tenant`, a name, may go from now on: a number of ways or a range,
     /// as `tenant.llc_ways` takes them.
     #[pyo3(signature = (tenant, ways))]
-    fn set_llc_ways(&mut self, tenant: &str, ways: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_llc_ways(&mut self, tenant: &Bound<'_, PyAny>, ways: &Bound<'_, PyAny>) -> PyResult<()> {
         let names: Vec<&str> = self.seen.tenants.iter().map(|t| t.name.as_str()).collect();
-        let Some(t) = names.iter().position(|name| *name == tenant) else {
+        let given = tenant.extract::<String>().ok();
+        let Some(t) = names.iter().position(|name| given.as_deref() == Some(*name)) else {
+            let shown = given.map_or_else(|| shown(tenant), |name| format!("\"{name}\""));
             let valid = names.join(", ");
-            return Err(SpecError::new_err(format!("set_llc_ways: there is no tenant \"{tenant}\" (valid: {valid}).")));
+            return Err(SpecError::new_err(format!("set_llc_ways: there is no tenant {shown} (valid: {valid}).")));
         };
-        let ways = ways.extract().map_err(|_: PyErr| {
+        let range = || ways.extract().ok().map(WaysSpec::Range);
+        let ways = whole(ways).map(WaysSpec::Count).or_else(range).ok_or_else(|| {
             refused("set_llc_ways: ways", ways, "a whole number of ways or a range of them such as \"0-3\"")
         })?;
-        let ways = match ways {
-            LlcWays::Count(n) => WaysSpec::Count(n),
-            LlcWays::Range(r) => WaysSpec::Range(r),
-        };
-        self.set.tenant_ways.push((TenantId::new(t), ways));
+        self.settings("set_llc_ways")?.tenant_ways.push((TenantId::new(t), ways));
         Ok(())
     }
     /// Dirty lines that the LLC evicted to memory.
@@ -153,23 +164,24 @@ impl Epoch {
     /// Number of LLC ways that devices may allocate into; assign to change it.
     #[getter]
     fn ways(&self) -> u32 {
-        self.set.placement.ways.unwrap_or(self.seen.ways)
+        self.set.as_ref().and_then(|set| set.placement.ways).unwrap_or(self.seen.ways)
     }
     #[setter]
     fn set_ways(&mut self, n: &Bound<'_, PyAny>) -> PyResult<()> {
-        let ways =
-            n.extract().map_err(|_: PyErr| refused("ways", n, "a whole number of ways, which count from way 0 up"))?;
-        self.set.placement.ways = Some(ways);
+        let ways = whole(n).ok_or_else(|| refused("ways", n, "a whole number of ways, which count from way 0 up"))?;
+        self.settings("ways")?.placement.ways = Some(ways);
         Ok(())
     }
     /// Sets whether payload for `core` is prefetched into its L2 from now on; None returns to the policy's decision.
     #[pyo3(signature = (core, on))]
-    fn prefetch(&mut self, core: usize, on: Option<bool>) -> PyResult<()> {
+    fn prefetch(&mut self, core: &Bound<'_, PyAny>, on: &Bound<'_, PyAny>) -> PyResult<()> {
         let cores = &self.seen.cores;
-        let Some(view) = cores.get(core) else {
-            return Err(SpecError::new_err(format!("prefetch: core {core} is not within 0 to {}.", cores.len() - 1)));
+        let Some(core) = whole(core).and_then(|i: usize| cores.get(i)).map(|view| view.core) else {
+            let takes = format!("the number of a core, 0 to {}", cores.len().saturating_sub(1));
+            return Err(refused("prefetch: core", core, &takes));
         };
-        self.set.placement.prefetch.push((view.core, on));
+        let on = on.extract().map_err(|_: PyErr| refused("prefetch: on", on, "True, False or None"))?;
+        self.settings("prefetch")?.placement.prefetch.push((core, on));
         Ok(())
     }
 }
@@ -187,8 +199,11 @@ pub fn plane(f: Py<PyAny>, interval: &str) -> PyResult<(Control, Raised)> {
     let told = raised.clone();
     let decide = move |seen: EpochView| {
         Python::attach(|py| {
-            let called = Bound::new(py, Epoch { seen, set: Decision::default() })
-                .and_then(|epoch| f.call1(py, (&epoch,)).map(|_| std::mem::take(&mut epoch.borrow_mut().set)));
+            let called = Bound::new(py, Epoch { seen, set: Some(Decision::default()) }).and_then(|epoch| {
+                let called = f.call1(py, (&epoch,));
+                let set = epoch.borrow_mut().set.take().unwrap_or_default();
+                called.map(|_| set)
+            });
             called.map_err(|e| {
                 if let Ok(mut told) = told.lock() {
                     *told = Some(e);

@@ -91,6 +91,84 @@ fn a_value_of_another_type_names_its_key_and_what_that_takes() {
     }
 }
 
+/// Tenants and NICs have keys from the tables of all; a sentence names the key that was given.
+#[test]
+fn a_wrong_value_that_a_tenant_or_a_nic_takes_over_is_told_where_it_stands() {
+    let own = GOOD.replacen("cores = 2", "cores = 2\ntraffic = { rate = \"1 Mrps\" }", 1);
+    let of_all = |keys: &str| own.replacen("packet = \"1 KiB\"", keys, 1);
+    let nic = |more: &str| {
+        let text = std::fs::read_to_string(platforms().join("../scenarios/testpmd.toml")).expect("a scenario");
+        format!("{text}\n{more}\n")
+    };
+    for (text, told) in [
+        (of_all("packet = 5"), ": traffic.packet: invalid type: integer \"5\""),
+        (of_all("dctcp = { flows = 2 }"), ": traffic.dctcp.flows: unknown key \"flows\""),
+        (own.replacen("rate = \"1 Mrps\"", "rate = 5", 1), ": tenant[0].traffic.rate: "),
+        (nic("[override.ethernet]\nlink = 5"), ": platform.ethernet.link: "),
+    ] {
+        let said = resolved(&text).expect_err(told);
+        one_sentence(&said);
+        assert!(said.contains(told), "{said}");
+    }
+}
+
+/// A platform is a name or a table, whatever else of the scenario depends on it.
+#[test]
+fn a_platform_that_is_neither_name_nor_table_is_refused_with_the_names() {
+    for (given, shown) in [("5", "5"), ("[\"icx\"]", "[\"icx\"]"), ("true", "true")] {
+        let said = message("platform = \"sim24\"", &format!("platform = {given}"));
+        one_sentence(&said);
+        let told = format!(
+            "platform = {shown} is neither the name of a platform nor a table of its values (there are: altra, "
+        );
+        assert!(said.contains(&told), "{said}");
+    }
+}
+
+/// The NIC of a host of which all tenants are gone, or whose tenants take no packets, is left over.
+#[test]
+fn a_nic_for_no_tenant_is_told() {
+    let text = std::fs::read_to_string(platforms().join("../scenarios/testpmd.toml")).expect("a scenario");
+    let (head, rest) = text.split_once("[[tenant]]").expect("a tenant");
+    let rest = &rest[rest.find("[[peripheral]]").expect("a NIC")..];
+    let stream = "[[tenant]]\nname = \"s\"\ncores = 1\napp = { kind = \"stream\", buffer = \"1 MiB\" }\n";
+    let traffic = rest[rest.find("[traffic]").expect("a table")..].to_owned();
+    let rest = rest.replace(&traffic, "[run]\nload = \"saturate\"\n");
+    for tenants in ["", stream] {
+        let said = resolved(&format!("{head}{tenants}{rest}")).expect_err("a NIC that nobody uses");
+        one_sentence(&said);
+        assert!(
+            said.contains("peripheral[0] of kind \"ethernet\" is there for no tenant: give a [[tenant]] with stack"),
+            "{said}"
+        );
+    }
+}
+
+/// Windows' editors begin a text in UTF-8 with a mark.
+#[test]
+fn a_scenario_may_begin_with_a_byte_order_mark() {
+    assert_eq!(resolved(&format!("\u{feff}{GOOD}")), resolved(GOOD));
+}
+
+/// Kinds of applications and of probes are choices of `app.kind`, and of no other key of the table.
+#[test]
+fn a_choice_of_an_application_offers_the_words_of_its_own_key() {
+    let probe = std::fs::read_to_string(platforms().join("../scenarios/directed-rx.toml")).expect("a scenario");
+    let of_probe = resolved(&probe.replace("blocks = 2", "blocks = 2, evict = \"probe_place\"")).expect_err("a kind");
+    let of_app = message("kind = \"mica\"", "kind = \"mica\", update = \"probe_place\"");
+    for (said, told) in [
+        (of_app, "tenant[0].app.update: unknown choice \"probe_place\" (valid: in_place, append)."),
+        (of_probe, "tenant[0].app.evict: unknown choice \"probe_place\" (valid: none, before_use, after_use)."),
+        (
+            message("kind = \"mica\"", "kind = \"probe_plaice\""),
+            "unknown choice \"probe_plaice\"; did you mean \"probe_place\" (valid: ",
+        ),
+    ] {
+        one_sentence(&said);
+        assert!(said.contains(told), "{said}");
+    }
+}
+
 /// A percentage is a hundredth of its number.
 #[test]
 fn shares_are_read_as_percentages_too() {
@@ -211,10 +289,11 @@ fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
     let own = |rate: &str| {
         let traffic =
             format!("cores = 2\ntraffic = {{ arrivals = \"poisson\", rate = \"{rate}\", packet = \"1 KiB\" }}");
-        GOOD.replacen("cores = 2", &traffic, 1).replacen("load = \"fixed\"", "load = \"peak_slo\"", 1)
+        let text = GOOD.replacen("cores = 2", &traffic, 1).replacen("load = \"fixed\"", "load = \"peak_loss\"", 1);
+        text.replacen("requests = 400", "requests = 4000", 1)
     };
     let e = resolved(&own("1 Mrps")).expect_err("no rate to search");
-    assert!(e.contains("run.load = \"peak_slo\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
+    assert!(e.contains("run.load = \"peak_loss\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
     one_sentence(&e);
     assert!(resolved(&own("2 Mrps")).is_ok(), "the scenario's own rate is where the search begins");
 }

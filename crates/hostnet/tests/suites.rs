@@ -6,6 +6,7 @@
 mod common;
 
 mod apps_contract;
+mod bounding_keys;
 mod calendar_contract;
 mod captures;
 mod ccnic;
@@ -46,6 +47,7 @@ mod nic;
 mod nodes;
 mod one_simulation;
 mod outgrown;
+mod overruled_keys;
 mod pcie_reference;
 mod pipeline;
 mod placement_table;

@@ -271,6 +271,43 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     bad(&icelake, "platform \"icelake\" lacks");
 }
 
+/// Senders in the table `traffic` are those of its receivers of TCP, whichever tenants are beside them.
+#[test]
+fn senders_of_all_tenants_are_those_of_the_receivers() {
+    let text = |of_all: &str, of_receiver: &str, of_forwarder: &str| {
+        format!(
+            r#"
+            name = "two"
+            platform = "altra"
+            placement = {{ policy = "ddio", ways = 4 }}
+            peripheral = [{{ kind = "ethernet", name = "a", mtu = "1500 B" }}, {{ kind = "ethernet", name = "b" }}]
+            traffic = {{ arrivals = "none"{of_all} }}
+            run = {{ load = "fixed", requests = 1000, warmup_requests = 200 }}
+            [[tenant]]
+            name = "receiver"
+            cores = 1
+            nic = "a"
+            stack = "kernel"
+            app = {{ kind = "tcp_receive" }}
+            {of_receiver}
+            [[tenant]]
+            name = "forwarder"
+            cores = 1
+            nic = "b"
+            stack = "poll_mode"
+            app = {{ kind = "testpmd" }}
+            traffic = {{ arrivals = "fixed", rate = "1 Mpps", packet = "256 B"{of_forwarder} }}
+            "#
+        )
+    };
+    let (senders, own) = (", dctcp = { gain = 0.5 }", "traffic = { arrivals = \"none\", dctcp = { gain = 0.5 } }");
+    let (all, of_receiver) = (simulate(&text(senders, "", "")), simulate(&text("", own, "")));
+    assert_eq!(all.values, of_receiver.values);
+    let e = resolve(&text("", own, senders), "test.toml", &[platforms()])
+        .expect_err("no receiver of the tenant's own senders");
+    assert!(e.to_string().contains("tenant[1].traffic.dctcp needs a tenant whose app is \"tcp_receive\""), "{e}");
+}
+
 /// A slow IIO loses packets of senders that see no mark (t04). With marks for the full buffer, senders keep the average
 /// below the mark, and no packet is lost.
 #[test]

@@ -109,8 +109,9 @@ impl Recording {
         let cut = || no("is cut: it ends before the recording does");
         let version = word(8).ok_or_else(cut)?;
         if version == 0 || version > VERSION {
+            let advice = if version > VERSION { "use a newer hostnet" } else { "record the program anew" };
             return Err(Error(format!(
-                "is of version {version} of the format, and this hostnet reads version {VERSION}; use a newer hostnet"
+                "is of version {version} of the format, and this hostnet reads version {VERSION}; {advice}"
             )));
         }
         let (Some(sum), Some(packed), Some(body)) = (word(12), word(16), word(20)) else { return Err(cut()) };
@@ -435,7 +436,11 @@ mod tests {
         }
         let mut newer = b.clone();
         newer[8] = 2;
-        assert!(why(&newer).contains("is of version 2 of the format, and this hostnet reads version 1"));
+        assert!(why(&newer)
+            .contains("is of version 2 of the format, and this hostnet reads version 1; use a newer hostnet"));
+        newer[8] = 0;
+        assert!(why(&newer)
+            .contains("is of version 0 of the format, and this hostnet reads version 1; record the program anew"));
         assert!(why(&[&b[..], &[0]].concat()).contains("bytes follow"));
     }
 

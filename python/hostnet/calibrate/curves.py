@@ -79,8 +79,10 @@ def _override(platform: Mapping[str, Any], s: Setting) -> dict[str, Any]:
     ipc = platform["core"]["width"]
     if s.hashes_per_ns is not None:
         ipc = min(ipc, s.hashes_per_ns * HASH_INSTRUCTIONS / ghz(platform["core"]["clock"]))
-    core = {"count": s.threads + s.chasers, "stores_per_line": 1, "compute_ipc": ipc}
-    return {"core": core, "caches": {"llc": llc}}
+    cores = s.threads + s.chasers
+    core = {"count": cores, "stores_per_line": 1, "compute_ipc": ipc}
+    nodes = {"nodes": {"cores": cores}} if (platform.get("nodes") or {}).get("cores") else {}
+    return {"core": core, "caches": {"llc": llc}, **nodes}
 
 
 def scenario(path: Path, platform: Mapping[str, Any], s: Setting, scale: float = 1.0) -> dict[str, Any]:

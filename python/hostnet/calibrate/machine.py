@@ -122,7 +122,9 @@ def _cores(made: _Made, m: Measured) -> None:
     about = m.machine
     threads = about["threads_per_core"]
     per_socket = max(1, len(about["first_threads"]) // about["sockets"])
-    made.put("core.count", per_socket, "read: /sys/devices/system/cpu, the cores of a socket")
+    of_nodes = ["nodes.cores"] if (made.tables.get("nodes") or {}).get("cores") else []
+    for key in ["core.count", *of_nodes]:
+        made.put(key, per_socket, "read: /sys/devices/system/cpu, the cores of a socket")
     if threads in (1, 2):
         made.put("core.threads", threads, "read: /sys/devices/system/cpu, thread_siblings_list")
     clock = m.clock_ghz

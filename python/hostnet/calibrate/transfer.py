@@ -41,7 +41,7 @@ def platform_tables(name: str) -> dict[str, Any]:
     if not path.is_file():
         known = sorted(p.stem for p in PLATFORMS.glob("*.toml"))
         raise HostnetError(f"--base {name}: there is no such platform; {nearest(Path(name).stem, known)}")
-    own = tomllib.loads(path.read_text(encoding="utf-8"))
+    own = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     return _over(platform_tables(own.pop("base")), own) if "base" in own else own
 
 

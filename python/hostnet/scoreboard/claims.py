@@ -97,7 +97,7 @@ def load(path: str | Path) -> list[Claim]:
     # Claims that come with hostnet have the same names as in the repository, wherever they are installed.
     file = f"claims/{Path(path).name}" if Path(path).parent == CLAIMS else str(path)
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as e:
         raise ClaimError(file, None, None, f"cannot be read ({e.strerror or e})") from None
     except UnicodeDecodeError:

@@ -76,7 +76,7 @@ def load(path: str | Path) -> list[Study]:
     """All studies of one file, in its order. Raises HostnetError for anything malformed, before anything runs."""
     place = _Place(str(path))
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as e:
         raise place.error(f"cannot be read ({e.strerror or e})") from None
     except UnicodeDecodeError:

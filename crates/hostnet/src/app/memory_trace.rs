@@ -24,8 +24,15 @@ const BATCH: u32 = 32;
 /// Lines of a page.
 const PAGE_LINES: u64 = 4096 / LINE;
 /// First bytes of compressed files, with a command that decompresses them.
-const COMPRESSED: [(&[u8], &str); 3] =
-    [(b"\xfd7zXZ\0", "xz -dk"), (b"\x1f\x8b", "gunzip -k"), (b"\x28\xb5\x2f\xfd", "zstd -d")];
+const COMPRESSED: [(&[u8], &str); 5] = [
+    (b"\xfd7zXZ\0", "xz -dk"),
+    (b"\x1f\x8b", "gunzip -k"),
+    (b"\x28\xb5\x2f\xfd", "zstd -d"),
+    (b"\x04\x22\x4d\x18", "lz4 -d"),
+    (b"BZh", "bunzip2 -k"),
+];
+/// Mark with which Windows' editors begin a text in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Parameters of a memory trace.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -108,6 +115,10 @@ fn read(s: &MemoryTraceSpec, accesses: &mut Accesses) -> Result<(), String> {
     let start = input.fill_buf().map_err(|e| named(format!("cannot be read: {e}")))?;
     if let Some((_, command)) = COMPRESSED.iter().find(|(mark, _)| start.starts_with(mark)) {
         return Err(named(format!("is compressed; decompress it first: {command} {}", s.file)));
+    }
+    if start.strip_prefix(MARK).is_some_and(text::is_text) {
+        input.consume(MARK.len());
+        return text::read(&mut input, s, accesses).map_err(named);
     }
     if text::is_text(start) {
         return text::read(&mut input, s, accesses).map_err(named);

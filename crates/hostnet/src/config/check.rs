@@ -11,6 +11,7 @@ use crate::app::block_stores::StoredTo;
 use crate::app::recorded::ReplayOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
+use crate::core::l1_prefetch::MOST_LFB;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::kernel::{Int, LineAddr, TenantId};
 use crate::memory::nodes::MOST_CORES;
@@ -136,7 +137,7 @@ fn platform(s: &Scenario) -> Check {
     }
     need(p.core.store_queue >= p.core.stores_per_line, || {
         format!(
-            "platform.core.store_queue = {} cannot hold one line's {} stores",
+            "platform.core.store_queue = {} cannot hold the stores of one line, platform.core.stores_per_line = {}",
             p.core.store_queue, p.core.stores_per_line
         )
     })?;
@@ -144,12 +145,13 @@ fn platform(s: &Scenario) -> Check {
     nodes.check().map_err(|e| format!("platform.nodes.{e}"))?;
     let all = u64::from(nodes.count) * u64::from(s.cores_per_node());
     need(all <= MOST_CORES.into(), || {
-        format!("platform.core.count = {} makes {all} cores; the snoop filter tracks {MOST_CORES}", p.core.count)
+        let (key, each) = (s.key_of_cores(), s.cores_per_node());
+        format!("platform.{key} = {each} makes {all} cores; the snoop filter tracks {MOST_CORES}")
     })?;
     need((1..=THREADS).contains(&p.core.threads), || {
         format!("platform.core.threads = {} is not 1 or 2", p.core.threads)
     })?;
-    need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    need(p.core.lfb <= MOST_LFB, || format!("platform.core.lfb = {} is more than {MOST_LFB}", p.core.lfb))?;
     if let Some(e) = &p.ethernet {
         e.check().map_err(|e| format!("platform.ethernet.{e}"))?;
     }
@@ -173,13 +175,15 @@ fn platform(s: &Scenario) -> Check {
             .map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
     if let Some(f) = &p.core.l1_prefetch {
-        f.check(p.core.lfb).map_err(|e| format!("platform.core.l1_prefetch.{e}"))?;
+        f.check().map_err(|e| format!("platform.core.l1_prefetch.{e}"))?;
     }
     let peak = p.memory.peak_gbs();
     need((0.0..=peak).contains(&p.background_read_gbs), || {
         format!(
-            "platform.background_read_gbs = {} is not within 0 to the memory's {peak:.1} GB/s",
-            p.background_read_gbs
+            "platform.background_read_gbs = {} is not within 0 to {peak:.1}, what platform.memory.channels = {} of standard = \"{}\" carry",
+            p.background_read_gbs,
+            p.memory.channels,
+            word(p.memory.standard)
         )
     })?;
     p.caches.check().map_err(|e| format!("platform.{e}"))?;
@@ -314,7 +318,7 @@ fn tenants(s: &Scenario) -> Check {
         return cores_of_nodes(s, nodes.count, s.cores_per_node());
     }
     let (each, threads) = (u64::from(s.cores_per_node()), u64::from(s.platform.core.threads));
-    let key = if nodes.cores.is_some() { "nodes.cores" } else { "core.count" };
+    let key = s.key_of_cores();
     let (storage, nic) = (s.storage_cores(), s.peers().map(|p| u64::from(p.cores)).sum::<u64>());
     let asked = cores + storage + nic;
     need(asked <= each * threads, || {
@@ -400,7 +404,8 @@ fn peripherals(s: &Scenario) -> Check {
         let train = p.pcie.as_ref().map_or(1, |pcie| pcie.quirks.train);
         need(train <= iio.write_buffer.min(iio.read_buffer), || {
             format!(
-                "platform.pcie.quirks.train = {train} is more than the entries of platform.iio.write_buffer or read_buffer"
+                "platform.pcie.quirks.train = {train} is more than the entries of platform.iio.write_buffer = {} or read_buffer = {}",
+                iio.write_buffer, iio.read_buffer
             )
         })?;
         need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;

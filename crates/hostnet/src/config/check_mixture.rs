@@ -85,6 +85,10 @@ fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
     if !own {
         traffic = TrafficSpec { dctcp: traffic.dctcp, ..TrafficSpec::default() };
     }
+    let receives = |t: &TenantSpec| t.work() == WorkSource::Kernel;
+    if !receives(t) && traffic.dctcp == s.traffic.dctcp && s.tenants.iter().any(receives) {
+        traffic.dctcp = None; // the senders are those of other tenants' flows
+    }
     if !sets_no_size(&t.app) && traffic.packet == s.traffic.packet {
         traffic.packet = None; // the size is of other tenants' packets
     }

@@ -401,6 +401,12 @@ pub(super) fn tcp(s: &Scenario) -> Check {
             "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
         });
     }
+    if let Some(i) = s.peripherals.iter().position(|p| p.ethernet().is_some()).filter(|_| tenants == 0) {
+        return Err(format!(
+            "peripheral[{i}] of kind \"ethernet\" is there for no tenant: give a [[tenant]] with stack = \"poll_mode\" or \"kernel\", or \
+             with an app of kind \"tcp_receive\""
+        ));
+    }
     need(tenants == 1 && nics == 1, || {
         format!(
             "an app of kind \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\" go together, one of each; here are \

@@ -49,8 +49,10 @@ fn given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Option<(Stri
 }
 
 /// Checks that keys of the memory controllers and the LLC that are `written` as part of `platform` belong to the scheduler
-/// and the protocol that the platform has.
+/// and the protocol that the platform has, and that a number of cores is not overruled.
 pub(super) fn choices(written: &Value, platform: &Platform) -> Check {
+    cores(written, platform)?;
+    buffers(written, platform)?;
     let (memory, llc) = (&platform.memory, &platform.caches.llc);
     let in_memory = written.get("memory").unwrap_or(&Value::Null);
     effective("memory", in_memory, memory, &DramSpec::default(), |key| memory.unused(key))?;
@@ -58,6 +60,29 @@ pub(super) fn choices(written: &Value, platform: &Platform) -> Check {
     effective(at, quirks, &memory.quirks, &DramQuirks::default(), |key| memory.unused(key))?;
     let (quirks, at) = (written.pointer("/caches/llc/quirks").unwrap_or(&Value::Null), "caches.llc.quirks");
     effective(at, quirks, &llc.quirks, &LlcQuirks::default(), |key| llc.unused(key))
+}
+
+/// Checks that `nodes.cores`, which somebody else has given, does not overrule a `core.count` that is `written`.
+fn cores(written: &Value, platform: &Platform) -> Check {
+    let of_nodes = platform.nodes.as_ref().and_then(|n| n.cores);
+    let count = written.pointer("/core/count").filter(|_| written.pointer("/nodes/cores").is_none());
+    let (Some(count), Some(cores)) = (count, of_nodes) else { return Ok(()) };
+    need(*count == cores, || {
+        format!(
+            "core.count = {count} has no effect: nodes.cores = {cores} of platform \"{}\" is the number of cores of a node; give \
+             nodes.cores instead",
+            platform.name
+        )
+    })
+}
+
+/// Checks that a number of line fill buffers at which prefetchers pause, if `written`, is one that the core has. One that
+/// somebody else has written gives way to a smaller `core.lfb`.
+fn buffers(written: &Value, platform: &Platform) -> Check {
+    let (most, misses) = (platform.core.lfb, platform.core.l1_prefetch.as_ref().map_or(1, |f| f.quirks.misses));
+    need(misses <= most || written.pointer("/core/l1_prefetch/quirks/misses").is_none(), || {
+        format!("core.l1_prefetch.quirks.misses = {misses} is not within 1 to core.lfb = {most}")
+    })
 }
 
 /// Checks that no key of `written`, the part of `table` that somebody has written, is `unused` and has another value than
@@ -129,6 +154,12 @@ pub(super) fn packets(s: &Scenario) -> Check {
                 "traffic.{key} = {value} has no effect: no tenant takes packets{instead}; leave it out"
             ));
         }
+    }
+    if let Some(rate) = s.traffic.rate().filter(|_| matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop)) {
+        return Err(format!(
+            "traffic.rate = \"{rate}\" has no effect: run.load = \"{}\" searches for the rate, and measures where to begin; leave it out",
+            word(s.run.load)
+        ));
     }
     // A key that some tenant has taken from the table has an effect, and so have those that a search takes.
     let taken = |key: &str, value: &Value| {

@@ -60,8 +60,7 @@ impl Registry {
         A: Application + Clone + Send + 'static,
         A::Spec: DeserializeOwned + JsonSchema,
     {
-        let unknown = AppSpec::deserialize(&json!({ "kind": kind })).is_err_and(|e| is_unknown(&e, kind));
-        assert!(unknown, "the engine has an application \"{kind}\" of its own");
+        assert!(!AppSpec::knows(kind), "the engine has an application \"{kind}\" of its own");
         let earlier = self.apps.insert(kind.into(), Arc::new(AppOf::<A>::default()));
         assert!(earlier.is_none(), "an application \"{kind}\" is registered already");
     }
@@ -209,6 +208,13 @@ fn table_of(kind: &str, keys: Schema, otherwise: &str, generator: &SchemaGenerat
 fn is_extension(choice: &Value) -> bool {
     choice.get("const").is_some_and(|c| c == EXTENSION)
         || choice.pointer("/properties/kind/const").is_some_and(|c| c == EXTENSION)
+}
+
+impl AppSpec {
+    /// Whether the engine has an application of this kind.
+    pub(super) fn knows(kind: &str) -> bool {
+        AppSpec::deserialize(&json!({ "kind": kind })).map_or_else(|e| !is_unknown(&e, kind), |_| true)
+    }
 }
 
 /// Whether the engine knows no component of the name that caused the error.

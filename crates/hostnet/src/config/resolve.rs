@@ -71,6 +71,15 @@ pub fn resolve_with(
             format!("platform is missing: the name of one (there are: {})", platforms_of(search).join(", ")),
         );
     }
+    if let Some(other) = table.get("platform").filter(|p| !p.is_string() && !p.is_object()) {
+        return err(
+            file,
+            format!(
+                "platform = {other} is neither the name of a platform nor a table of its values (there are: {})",
+                platforms_of(search).join(", ")
+            ),
+        );
+    }
     let over = table.remove("override");
     let part = part_of_platform(table);
     let mut own = written;
@@ -372,6 +381,7 @@ fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result
 }
 
 fn tables(text: &str, file: &str) -> Result<Value, SpecError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text); // the mark with which Windows' editors begin a file
     if file.ends_with(".json") {
         return serde_json::from_str(text).or_else(|e| err(file, e));
     }
@@ -582,7 +592,8 @@ fn typed_with<T: DeserializeOwned>(registry: &Registry, v: Value, file: &str) ->
             return sentence(format!("{file}: {path}{why}."));
         }
         let path = key_at_fault::<T>(e.path().to_string(), &v, &why);
-        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        let shown = given_as(&path, &v).unwrap_or_else(|| path.clone());
+        let at = if path == "." { String::new() } else { format!("{shown}: ") };
         let of_choice = NO_CHOICE.iter().find_map(|end| why.strip_suffix(end));
         if let Some((said, words)) = of_choice.and_then(|said| Some((said, words::<T>(&v, &path)?))) {
             let said = said.replace('`', "\"");
@@ -615,6 +626,15 @@ fn key_at_fault<T: DeserializeOwned>(path: String, root: &Value, why: &str) -> S
         [at] => at.clone(),
         _ => path,
     }
+}
+
+/// Key that gives the value at `path`, where a tenant or a NIC has the value from a table of the scenario or of the platform.
+fn given_as(path: &str, root: &Value) -> Option<String> {
+    let of_tenant = || path.strip_prefix("tenant[")?.split_once("].traffic.").map(|(_, key)| format!("traffic.{key}"));
+    let of_nic =
+        || path.strip_prefix("peripheral[")?.split_once("].").map(|(_, key)| format!("platform.ethernet.{key}"));
+    let given = of_tenant().or_else(of_nic)?;
+    lookup(root, &given).is_some_and(|v| lookup(root, path) == Some(v)).then_some(given)
 }
 
 /// Paths of the values in `v`, which stands at `path`, that `why` quotes.

@@ -465,6 +465,15 @@ impl Scenario {
         self.platform.nodes.as_ref().and_then(|n| n.cores).unwrap_or(self.platform.core.count)
     }
 
+    /// The key of the platform that gives the number of cores of each node.
+    pub(super) fn key_of_cores(&self) -> &'static str {
+        if self.nodes().cores.is_some() {
+            "nodes.cores"
+        } else {
+            "core.count"
+        }
+    }
+
     /// The second host as a scenario of its own; the scenario of the first host plans all of its traffic.
     pub fn client_host(&self) -> Option<Scenario> {
         let c = self.client.as_ref()?;

@@ -607,13 +607,13 @@ impl Serialize for TenantApp {
 impl<'de> Deserialize<'de> for TenantApp {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<TenantApp, D::Error> {
         let table = Value::deserialize(d)?;
-        let read = match table.get("kind").and_then(Value::as_str) {
-            Some(kind) if probe::KINDS.contains(&kind) => ProbeSpec::deserialize(&table).map(TenantApp::Probe),
-            _ => AppSpec::deserialize(&table).map(TenantApp::App),
-        };
-        read.map_err(|e| {
+        let kind = table.get("kind").and_then(Value::as_str);
+        if kind.is_some_and(|kind| probe::KINDS.contains(&kind)) {
+            return ProbeSpec::deserialize(&table).map(TenantApp::Probe).map_err(de::Error::custom);
+        }
+        AppSpec::deserialize(&table).map(TenantApp::App).map_err(|e| {
             let mut why = e.to_string();
-            if why.starts_with("unknown variant") {
+            if kind.is_some_and(|kind| !AppSpec::knows(kind)) {
                 probe::KINDS.iter().for_each(|kind| why += &format!(", `{kind}`"));
             }
             de::Error::custom(why)

@@ -209,7 +209,8 @@ pub struct TrafficSpec {
     /// it, which needs "udp" to tell `flows` apart.
     pub protocol: Protocol,
     /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "round_robin" or
-    /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
+    /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`. Packets of a capture go to the cores of
+    /// their flows. Without effect on a single core, and with `arrivals = "keep_depth"`, which gives each core its packets.
     pub spread: SpreadSpec,
     /// Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link of
     /// its own.
@@ -477,7 +478,7 @@ struct WrittenTraffic {
     /// Arrival process of the packets.
     arrivals: ArrivalsSpec,
     /// Mean rate over all cores, in packets or in bits of frames per second. With `run.load = "peak_loss"`, the start
-    /// of the search.
+    /// of the search; "peak_slo" and "peak_nodrop" measure where to begin, and take none.
     #[serde(default)]
     rate: Option<OfferedRate>,
     /// Size of frames, checksum included, for applications whose requests do not set it. The default is 1 KiB. Excludes
@@ -512,7 +513,8 @@ struct WrittenTraffic {
     #[serde(default)]
     burst_period: Option<Span>,
     /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "round_robin" or
-    /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
+    /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`. Packets of a capture go to the cores of
+    /// their flows. Without effect on a single core, and with `arrivals = "keep_depth"`, which gives each core its packets.
     #[serde(default)]
     spread: SpreadSpec,
     /// Coefficient of variation of gaps (standard deviation over mean), for `arrivals = "uniform"` (up to 0.577, which
@@ -674,6 +676,7 @@ fn arrivals(t: &WrittenTraffic) -> Check {
     let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
     let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
     let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
+    let spread = (t.spread != default.spread).then(|| ("spread", spelt(t.spread)));
     let made = t.arrivals != ArrivalsSpec::Pcap;
     let at_a_rate = !matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth | ArrivalsSpec::None);
     for (key, of, fits) in [
@@ -688,6 +691,7 @@ fn arrivals(t: &WrittenTraffic) -> Check {
         (t.packet.map(|p| ("packet", text(&p))), "\"fixed\" and others whose packets are made", made),
         (sizes, "\"fixed\" and others whose packets are made", made),
         (protocol, "\"fixed\" and others whose packets are made", made),
+        (spread, "\"fixed\" and others whose packets are made", made),
     ] {
         let Some((key, value)) = key else { continue };
         need(fits, || {

@@ -24,6 +24,9 @@ pub struct L1PrefetchSpec {
     pub quirks: L1PrefetchQuirks,
 }
 
+/// Maximum number of a core's line fill buffers.
+pub const MOST_LFB: u32 = 48;
+
 /// Habits of the prefetchers of the L1 that processors differ in.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,23 +44,24 @@ pub struct L1PrefetchQuirks {
     /// Number of loads at one distance, including the first load, at or above which the stride prefetcher fetches
     /// lines.
     pub trigger: u32,
-    /// Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause.
+    /// Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause. On a core with fewer, they pause
+    /// when all are in use.
     pub misses: u32,
     /// Number of consecutive stores, counted in lines, after which the next load prefetches nothing.
     pub stores: u32,
 }
 
 impl L1PrefetchSpec {
-    /// Checks that every value is within its range; `lfb` is the number of the core's line fill buffers.
+    /// Checks that every value is within its range.
     ///
     /// # Errors
     /// Fails with one clause that names key and value.
-    pub fn check(&self, lfb: u32) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         for (key, v, least, most) in [
             ("quirks.recent", self.quirks.recent, 0, 64),
             ("quirks.instructions", self.quirks.instructions, 0, 256),
             ("quirks.trigger", self.quirks.trigger, 2, 16),
-            ("quirks.misses", self.quirks.misses, 1, lfb),
+            ("quirks.misses", self.quirks.misses, 1, MOST_LFB),
             ("quirks.stores", self.quirks.stores, 1, 1024),
         ] {
             if !(least..=most).contains(&v) {
@@ -183,7 +187,7 @@ mod tests {
             enabled: true,
             quirks: L1PrefetchQuirks { recent, instructions, longest: Size(2048), trigger: 3, misses: 6, stores: 4 },
         };
-        s.check(12).unwrap();
+        s.check().unwrap();
         L1Prefetcher::new(&s).unwrap()
     }
 

@@ -126,9 +126,12 @@ impl PrefetchSpec {
                 return Err(format!("{key} = {v} is not within 1 to {most}"));
             }
         }
-        let most = if self.quirks.pattern == PrefetchPattern::Stride { 6 } else { 16 };
+        let (most, why) = match self.quirks.pattern {
+            PrefetchPattern::Stride => (6, ", up to which quirks.pattern = \"stride\" counts"),
+            _ => (16, ""),
+        };
         if !(2..=most).contains(&self.trigger) {
-            return Err(format!("trigger = {} is not within 2 to {most}", self.trigger));
+            return Err(format!("trigger = {} is not within 2 to {most}{why}", self.trigger));
         }
         if self.quirks.ownership && self.quirks.waiting > 0 {
             return Err(format!(

@@ -201,7 +201,10 @@ impl PcieSpec {
         }
         let payload = (self.max_payload.0 / LINE).to_u32();
         if self.posted_lines < payload {
-            return Err(format!("posted_lines = {} cannot hold one write of {payload} lines", self.posted_lines));
+            return Err(format!(
+                "posted_lines = {} cannot hold the {payload} lines of one write of max_payload = \"{}\"",
+                self.posted_lines, self.max_payload
+            ));
         }
         if self.non_posted == 0 {
             return Err("non_posted = 0 must be positive".into());
@@ -213,8 +216,9 @@ impl PcieSpec {
             (self.posted_lines / payload).min(self.non_posted).min(64 * LINE_U32 / self.max_read_request.0.to_u32());
         if !(1..=most).contains(&self.quirks.train) {
             return Err(format!(
-                "quirks.train = {} is not within 1 to {most}, as the port's credits allow",
-                self.quirks.train
+                "quirks.train = {} is not within 1 to {most}, which posted_lines = {} of max_payload = \"{}\", non_posted = {} and \
+                 max_read_request = \"{}\" allow",
+                self.quirks.train, self.posted_lines, self.max_payload, self.non_posted, self.max_read_request
             ));
         }
         Ok(())

@@ -10,6 +10,7 @@ use super::thread_numbering;
 use crate::app::AppSpec;
 use crate::config::check;
 use crate::config::scenario::{ArrivalsSpec, ReplayTiming};
+use crate::config::traffic;
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
@@ -285,8 +286,8 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
     // Captures that are replayed at their own times, by file.
     let mut at_own_times: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for t in s.tenant_ids() {
-        let traffic = s.traffic_of(t);
-        let replayed = traffic.pcap().filter(|_| traffic.arrivals() == ArrivalsSpec::Pcap);
+        let of_tenant = s.traffic_of(t);
+        let replayed = of_tenant.pcap().filter(|_| of_tenant.arrivals() == ArrivalsSpec::Pcap);
         let Some(p) = replayed.filter(|_| check::serves(s.tenant(t))) else {
             all.push(None);
             continue;
@@ -295,14 +296,16 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
             AppSpec::Memcached(_) => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
             _ => Wanted::Frames(p.port),
         };
+        // A rate stretches or compresses the captured times, that of a search included.
+        let at_a_rate = of_tenant.rate().is_some() || s.run.load.searches() && traffic::is_searched(s, t);
         let how = CaptureOptions {
             wanted,
             lenient: p.lenient,
             untimed: p.timing != ReplayTiming::Original,
             frames: keep_frames,
-            longest: traffic.rate().map(|_| Time::MAX),
+            longest: at_a_rate.then_some(Time::MAX),
         };
-        if p.timing == ReplayTiming::Original && traffic.rate().is_none() {
+        if p.timing == ReplayTiming::Original && !at_a_rate {
             at_own_times.entry(&p.file).or_default().push(t.index());
         }
         all.push(Some(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?));

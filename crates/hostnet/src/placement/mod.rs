@@ -123,7 +123,8 @@ pub struct PlacementSpec {
     #[schemars(with = "WaysText")]
     pub ways: Ways,
     /// Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application sends in
-    /// place has no last read.
+    /// place has no last read; where every tenant sends in place, as forwarders with `stack = "poll_mode"` do, the key changes
+    /// nothing.
     #[serde(default)]
     pub sweep_rx: bool,
     /// Agent that sweeps transmit buffers after transmission (Sweeper); none by default. Applications that send nothing have no

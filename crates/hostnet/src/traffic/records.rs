@@ -53,13 +53,14 @@ const FIRST_READ: usize = 1 << 20;
 /// First bytes of a modified pcap in big-endian byte order.
 const MODIFIED_BIG_ENDIAN: [u8; 4] = [0xa1, 0xb2, 0xcd, 0x34];
 
-/// First bytes of files that capture tools write compressed (RFC 1952, RFC 8878, the formats of lz4 and xz), with the
+/// First bytes of files that capture tools write compressed (RFC 1952, RFC 8878, the formats of lz4, xz and bzip2), with the
 /// program that compressed them.
-const COMPRESSED: [(&[u8], &str); 4] = [
+const COMPRESSED: [(&[u8], &str); 5] = [
     (&[0x1f, 0x8b], "gzip"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
     (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
     (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
+    (b"BZh", "bzip2"),
 ];
 
 /// Block type of pcapng's Packet Block, which the Enhanced Packet Block has replaced (pcapng draft, appendix A).

@@ -2,6 +2,8 @@
 //! every packet before the damage.
 
 use super::*;
+use crate::common::scenario;
+use hostnet::host::run;
 
 #[test]
 fn each_kind_of_damage_has_its_sentence() {
@@ -95,6 +97,33 @@ fn each_kind_of_damage_has_its_sentence() {
     );
 }
 
+/// A rate of the scenario, or one that a search tries, compresses captured times that are too long.
+#[test]
+fn a_search_replays_captures_of_any_length() {
+    let mut packets = whole((0..400).map(|i| request(5000, i, b"get k\r\n")));
+    for (i, packet) in packets.iter_mut().enumerate() {
+        packet.ticks = i as u64 * 86_400 * 1_000_000 / 4; // 100 days in all
+    }
+    let path = std::env::temp_dir().join(format!("hostnet-long-{}.pcap", std::process::id()));
+    std::fs::write(&path, pcap(false, false, 1, &packets)).expect("a file");
+    let text = format!(
+        r#"
+        name = "long"
+        platform = "icx"
+        placement = {{ policy = "ddio" }}
+        tenant = [{{ name = "nf", cores = 2, app = {{ kind = "touchdrop" }} }}]
+        traffic = {{ arrivals = "pcap", pcap = {{ file = '{}' }} }}
+        run = {{ load = "peak_nodrop", requests = 400, warmup_requests = 400, search_tolerance = 0.2 }}
+        "#,
+        path.display()
+    );
+    let found = run(&scenario(&text), &mut |_| Ok(())).map(|o| o.values.named("throughput_mrps"));
+    assert!(found.as_ref().is_ok_and(|rate| *rate > Some(0.0)), "{found:?}");
+    let fixed = run(&scenario(&text.replace("peak_nodrop", "fixed")), &mut |_| Ok(())).map(|o| o.warnings);
+    assert!(fixed.as_ref().is_err_and(|e| e.contains("days behind the first")), "{fixed:?}");
+    std::fs::remove_file(&path).expect("a file");
+}
+
 /// A claimed length that no packet has is damage wherever the file ends, in each format.
 #[test]
 fn an_impossible_length_is_damage_and_no_truncation() {
@@ -119,7 +148,7 @@ fn an_impossible_length_is_damage_and_no_truncation() {
     }
 }
 
-/// First bytes of RFC 1952, RFC 8878, and the frame formats of lz4 and xz.
+/// First bytes of RFC 1952, RFC 8878, and the formats of lz4, xz and bzip2.
 #[test]
 fn a_compressed_capture_is_told_from_one_that_is_none() {
     for (start, program) in [
@@ -127,6 +156,7 @@ fn a_compressed_capture_is_told_from_one_that_is_none() {
         (b"\x28\xb5\x2f\xfd\0\0\0\0", "zstd"),
         (b"\x04\x22\x4d\x18\0\0\0\0", "lz4"),
         (b"\xfd7zXZ\0\0\0", "xz"),
+        (b"BZh91AY&", "bzip2"),
     ] {
         let said = sentence(&[start, &[0; 40]].concat());
         assert_eq!(said, format!("capture x.pcap is compressed with {program}; decompress it first"));

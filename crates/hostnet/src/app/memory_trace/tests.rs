@@ -70,6 +70,8 @@ fn pages_are_numbered_in_the_order_of_their_first_access_and_the_trace_repeats()
     let text = b"LD 0x7080\nST 0x2040\n\nLD 0x7fff\n";
     assert_eq!(ops("pages", text, "", 2), [load(2), store(65), load(63), load(2), store(65), load(63)]);
     assert_eq!(ops("two", text, "entries = 2", 1), [load(2), store(65)]);
+    let marked = [MARK, text].concat(); // as Windows' editors begin a text
+    assert_eq!(ops("marked", &marked, "entries = 2", 1), [load(2), store(65)]);
 }
 
 #[test]
@@ -138,6 +140,7 @@ fn what_is_no_trace_is_refused_in_a_clause_that_names_the_line() {
     assert!(refused("empty", b"", "").contains("is no memory trace"));
     assert!(refused("blank", b"\n\n", "").contains("holds no access"));
     assert!(refused("xz", b"\xfd7zXZ\0abc", "").contains("xz -dk"));
+    assert!(refused("bz2", b"BZh91AY&SY\xff", "").contains("bunzip2 -k"));
     assert!(refused("cut", &[1; 100], "").contains("records of 64 bytes"));
     assert!(refused("gapped", &[1; 64], "gap_instructions = 3").contains("gap_instructions = 3 has no effect"));
     assert!(build(Path::new("/no/such"), "").err().unwrap().contains("cannot be read"));

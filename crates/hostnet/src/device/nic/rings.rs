@@ -234,21 +234,26 @@ impl RingsSpec {
             return Err(format!("buffer_size = \"{b}\" is not a multiple of 128 B within 1 KiB to 16 KiB"));
         }
         let after = match self.write_back {
-            WriteBack::After(n) => ("write_back.after", n, self.quirks.receive_cache),
-            WriteBack::AllUsed => ("write_back", 1, 1),
+            WriteBack::After(n) => ("write_back.after", n, self.quirks.receive_cache, "quirks.receive_cache = "),
+            WriteBack::AllUsed => ("write_back", 1, 1, ""),
         };
         let counts = [
-            ("quirks.receive_cache", self.quirks.receive_cache, self.receive),
-            ("quirks.transmit_cache", self.quirks.transmit_cache, self.transmit),
-            ("quirks.replenish", self.quirks.replenish, self.quirks.receive_cache),
+            ("quirks.receive_cache", self.quirks.receive_cache, self.receive, "receive = "),
+            ("quirks.transmit_cache", self.quirks.transmit_cache, self.transmit, "transmit = "),
+            ("quirks.replenish", self.quirks.replenish, self.quirks.receive_cache, "quirks.receive_cache = "),
             after,
-            ("quirks.transmit_write_back", self.quirks.transmit_write_back, self.quirks.transmit_cache),
-            ("receive_packets", self.receive_packets, MOST_IN_FLIGHT),
-            ("quirks.transmit_packets", self.quirks.transmit_packets, MOST_IN_FLIGHT),
-            ("quirks.queue_requests", self.quirks.queue_requests.unwrap_or(1), 1024),
+            (
+                "quirks.transmit_write_back",
+                self.quirks.transmit_write_back,
+                self.quirks.transmit_cache,
+                "quirks.transmit_cache = ",
+            ),
+            ("receive_packets", self.receive_packets, MOST_IN_FLIGHT, ""),
+            ("quirks.transmit_packets", self.quirks.transmit_packets, MOST_IN_FLIGHT, ""),
+            ("quirks.queue_requests", self.quirks.queue_requests.unwrap_or(1), 1024, ""),
         ];
-        if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {
-            return Err(format!("{key} = {n} is not within 1 to {most}"));
+        if let Some((key, n, most, of)) = counts.iter().find(|(_, n, most, _)| *n == 0 || n > most) {
+            return Err(format!("{key} = {n} is not within 1 to {of}{most}"));
         }
         if self.quirks.queue_requests.is_none() && self.quirks.queue_turnaround.0 > 0 {
             return Err(format!(

@@ -160,10 +160,16 @@ impl EthernetSpec {
         check_buffer(self.receive_buffer)?;
         let least = u64::from(self.headers) + 1;
         if !(least..=9600).contains(&self.mtu.0) {
-            return Err(format!("mtu = \"{}\" is not within {least} to 9600 B", self.mtu));
+            return Err(format!(
+                "mtu = \"{}\" is not within {least} B, which is above headers = {}, to 9600 B",
+                self.mtu, self.headers
+            ));
         }
         if self.receive_buffer.0 < self.frame_bytes() {
-            return Err(format!("receive_buffer = \"{}\" does not hold one frame", self.receive_buffer));
+            return Err(format!(
+                "receive_buffer = \"{}\" does not hold one frame of mtu = \"{}\"",
+                self.receive_buffer, self.mtu
+            ));
         }
         for (key, v) in [("descriptors", self.descriptors), ("moderation_frames", self.moderation_frames)] {
             if v == 0 {

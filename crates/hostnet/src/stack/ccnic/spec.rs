@@ -392,6 +392,9 @@ impl Default for CcnicQuirks {
     }
 }
 
+/// Least and largest number of lines of a ring.
+const RINGS: (u32, u32) = (4, 16_384);
+
 impl CcnicSpec {
     /// Lines of each memory region for `queues` used queue pairs, in the order of [`CcnicMemory`](super::CcnicMemory).
     pub fn lines(&self, queues: u64) -> [u64; 6] {
@@ -529,6 +532,26 @@ impl CcnicSpec {
         }
     }
 
+    /// Checks that a ring has as many lines as its pool releases together.
+    fn fits_ring(&self) -> Result<(), String> {
+        let (lazy, threshold, ring) = (self.quirks.lazy_release, self.free_threshold(), self.ring);
+        let (key, v, most, lines) = match self.pool {
+            PoolKind::Shared => ("quirks.lazy_release", lazy, ring, lazy),
+            PoolKind::Host => {
+                let lines = threshold.saturating_add(1).div_ceil(GROUP.to_u32());
+                ("quirks.free_threshold", threshold, GROUP.to_u32() * ring - 1, lines)
+            }
+        };
+        if (1..=most).contains(&v) {
+            return Ok(());
+        }
+        let larger = match lines.checked_next_power_of_two().filter(|n| (ring + 1..=RINGS.1).contains(n)) {
+            Some(least) => format!(", or ccnic.ring = {least} or more"),
+            None => String::new(),
+        };
+        Err(format!("{key} = {v} is not within 1 to {most}, for which ccnic.ring = {ring} has room; give less{larger}"))
+    }
+
     /// Checks that the values fit together for `queues` queue pairs and packets of `bytes` bytes.
     ///
     /// # Errors
@@ -537,11 +560,11 @@ impl CcnicSpec {
         let within = |key: &str, v: u32, least: u32, most: u32| {
             ((least..=most).contains(&v)).then_some(()).ok_or(format!("{key} = {v} is not within {least} to {most}"))
         };
-        within("ring", self.ring, 4, 16_384)?;
+        within("ring", self.ring, RINGS.0, RINGS.1)?;
         within("tx_batch", self.tx_batch, 1, 256)?;
         within("rx_batch", self.rx_batch, 1, 256)?;
         within("quirks.nic_batch", self.quirks.nic_batch, 1, 256)?;
-        within("quirks.lazy_release", self.quirks.lazy_release, 1, self.ring)?;
+        self.fits_ring()?;
         within("quirks.own_ahead", self.quirks.own_ahead, 0, 7)?;
         within("quirks.read_ahead", self.quirks.read_ahead.unwrap_or(0), 0, 64)?;
         within("buffers", self.buffers, 64, 1 << 20)?;
@@ -616,7 +639,6 @@ impl CcnicSpec {
                 Size(2 * self.quirks.metadata.0)
             ));
         }
-        within("quirks.free_threshold", self.free_threshold(), 1, GROUP.to_u32() * self.ring - 1)?;
         if self.pool == PoolKind::Shared && self.quirks.free_threshold.is_some() {
             return Err(
                 "quirks.free_threshold is for pool = \"host\": with pool = \"shared\" the NIC frees the buffers that it has sent"

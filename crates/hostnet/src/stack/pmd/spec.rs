@@ -152,13 +152,17 @@ impl PollModeSpec {
     pub fn check_with(&self, rings: &RingsSpec) -> Result<(), String> {
         for (key, n) in [("quirks.rearm", self.quirks.rearm), ("burst", self.burst)] {
             if n > rings.receive / 2 {
-                return Err(format!("{key} = {n} is more than half of the {} receive descriptors", rings.receive));
+                let (has, least) = (rings.receive, (2 * n).next_multiple_of(8));
+                return Err(format!(
+                    "{key} = {n} is more than half of the NIC's rings.receive = {has}; give rings.receive = {least} or more"
+                ));
             }
         }
         if self.quirks.free_threshold >= rings.transmit {
+            let (n, has) = (self.quirks.free_threshold, rings.transmit);
             return Err(format!(
-                "quirks.free_threshold = {} is not below the {} transmit descriptors",
-                self.quirks.free_threshold, rings.transmit
+                "quirks.free_threshold = {n} is not below the NIC's rings.transmit = {has}; give rings.transmit = {} or more",
+                (n + 1).next_multiple_of(8)
             ));
         }
         let (n, least) = (self.buffers(rings), self.least(rings));
