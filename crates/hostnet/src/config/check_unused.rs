@@ -155,12 +155,6 @@ pub(super) fn packets(s: &Scenario) -> Check {
             ));
         }
     }
-    if let Some(rate) = s.traffic.rate().filter(|_| matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop)) {
-        return Err(format!(
-            "traffic.rate = \"{rate}\" has no effect: run.load = \"{}\" searches for the rate, and measures where to begin; leave it out",
-            word(s.run.load)
-        ));
-    }
     // A key that some tenant has taken from the table has an effect, and so have those that a search takes.
     let taken = |key: &str, value: &Value| {
         let of = |t: TenantId| serde_json::to_value(s.traffic_of(t)).is_ok_and(|t| t.get(key) == Some(value));
