@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from ..errors import HostnetError
+from ..model import core_class, core_unloaded_ns
 from .counters import Recording
 from .events import BY_NAME
 from .explanation import BACKGROUND_GBS, Domain, Estimate, Explanation, estimate
@@ -229,11 +230,8 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
             ex.unmeasured.add("c2m")
         return
     held, gbs = found
-    writes = "wbmtoi_inserts" in r and r.rate("wbmtoi_inserts") * LINE > 0.25 * gbs
-    traffic = "c2m-readwrite" if writes else "c2m-read"
-    unloaded = None
-    if "c2m_read_ns" in m and (not writes or "c2m_write_ns" in m):
-        unloaded = m["c2m_read_ns"] + (m["c2m_write_ns"] if writes else 0.0)
+    traffic = core_class(gbs, r.rate("wbmtoi_inserts") * LINE if "wbmtoi_inserts" in r else 0.0)
+    unloaded = core_unloaded_ns(traffic, m)
     each = m.get("lfb_credits")
     cores = m.get("cores")
     least = max(ceil(held / each), 1) if each else None
@@ -267,8 +265,9 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
     if cha is None:
         ex.missing.append("admission at the CHA (events drd_occupancy and drd_inserts)")
         return
-    # Without contention the same difference is the path from core to CHA, plus the part of the write.
-    if "cha_dram_read_ns" in m:
+    if "cha_dram_read_ns" not in m:
+        ex.missing.append(f"admission at the CHA ({_lacking(r, m, (), ('cha_dram_read_ns',))})")
+    else:  # Without contention the same difference is the path from core to CHA, plus the part of the write.
         admission = lfb.little_ns - cha
         ex.facts["admission_c2m_ns"] = max(admission - (unloaded - m["cha_dram_read_ns"]), 0.0)
         with_admission = estimate(traffic, counters, hw, held, gbs, lfb.little_ns, admission)
