@@ -331,6 +331,57 @@ def test_the_vendors_names_are_understood(recorded, processor):
     assert ex.regime == ("not judged" if processor.startswith("zen") else "red")
 
 
+NEAREST = {"zen4": "turin", "zen5": "turin", "icelake": "icelake"}
+
+
+@pytest.mark.parametrize("processor", [key for key in events.PROCESSORS if key != "skylake"])
+def test_events_of_another_processor_are_not_judged_as_the_papers(recorded, processor, cli):
+    file = recorded(perf(vendors(processor)))
+    ex = explain.of_counters(file)
+    (said,) = (n for n in ex.notes if "of the paper's Cascade Lake" in n)
+    assert events.PROCESSORS[processor][0].removesuffix(" servers") in said
+    platform = NEAREST.get(processor, "spr")
+    assert f"--platform {platform}" in said and api.platform(platform)
+    assert all(d.unloaded_ns is None for d in ex.domains) and "unloaded" not in ex.paragraph()
+    # What a user says of the machine holds.
+    told = explain.of_counters(file, ("c2m_read_ns=80", "c2m_write_ns=20"))
+    lfb = next(d for d in told.domains if d.name == "line fill buffers")
+    assert lfb.unloaded_ns == (80 if processor.startswith("zen") else 100)
+    assert not any("Cascade Lake" in n for n in explain.of_counters(file, (), None, platform).notes)
+
+
+@pytest.mark.parametrize(
+    "names, later",
+    [
+        (
+            ["unc_i_transactions.wr_pref", "unc_m_cas_count.rd", "l1d_pend_miss.pending"],
+            (),
+        ),  # Cascade Lake has them, too
+        (["unc_cha_tor_occupancy.ia_miss_drd", "unc_cha_tor_inserts.io_miss_rdcur"], ()),
+        (["unc_cha_tor_occupancy.io_itom"], ("icelake", "sapphirerapids", "emeraldrapids", "graniterapids")),
+        (["unc_cha_tor_occupancy.io_itom", "unc_m_cas_count_sch0.rd"], ("graniterapids",)),
+        (["umc_cas_cmd.rd"], ("zen4", "zen5")),
+        ([], ()),
+    ],
+)
+def test_names_tell_the_processors_that_have_them(names, later):
+    # Lists of github.com/intel/perfmon (SKX, CLX, ICX, SPR, EMR, GNR) and of Linux (amdzen4, amdzen5).
+    assert events.later_processors(names) == later
+
+
+def test_pcm_s_names_tell_another_processor_as_well(recorded):
+    rows = [PCM_ROW.format(s=s, name="UNC_CHA_TOR_INSERTS.IO_ITOM", counts="1000,1000") for s in range(2)]
+    rows += [PCM_ROW.format(s=s, name="cas_read", counts="9000000,9000000") for s in range(2)]
+    assert any("Ice Lake" in n for n in explain.of_counters(recorded(lines(*rows))).notes)
+
+
+@pytest.mark.parametrize("event, part", [("cas_read", "the formula of reads"), ("drd_inserts", "admission at the CHA")])
+def test_what_a_count_of_0_leaves_out_has_a_reason(recorded, event, part):
+    ex = explain.of_counters(recorded(perf(quadrant3(**{event: 0.0}))))
+    assert f"{part} (`{event}` was recorded as 0)" in ex.missing
+    assert not any("()" in m for m in ex.missing)
+
+
 def test_a_sum_lacks_what_a_part_lacks(recorded):
     named = vendors("graniterapids")
     del named["unc_m_cas_count_sch1.rd"]

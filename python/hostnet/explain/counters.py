@@ -12,7 +12,7 @@ from statistics import multimode
 
 from ..errors import HostnetError
 from ..paths import nearest
-from .events import BY_NAME, OWN, PROCESSORS, SUMS, VENDOR
+from .events import BY_NAME, OWN, PROCESSORS, SUMS, VENDOR, later_processors
 from .machine import BELOW, property_value
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}$")
@@ -56,7 +56,8 @@ class Recording:
     ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and
     ``machine`` what the file says about its machine. ``busy_cores`` counts the cores that held line fill buffers, where the
     file tells them apart, and counts hardware threads where it has ``threads``. Where the file tells sockets apart, ``sockets`` counts them, and ``parts`` has the recording of each by
-    its name. ``processor`` is the key of `events.PROCESSORS` whose names the file uses, or empty.
+    its name. ``processor`` is the key of `events.PROCESSORS` whose names the file uses, or empty; ``later`` has the keys of one of
+    which the machine is where the names tell that it is newer than Cascade Lake, or AMD's.
     """
 
     file: str
@@ -69,6 +70,7 @@ class Recording:
     sockets: int = 1
     parts: Mapping[str, Recording] = field(default_factory=dict)
     processor: str = ""
+    later: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
         return name in self.rates
@@ -404,6 +406,7 @@ class _Sums:
             max(len(parts or ()), 1),
             parts or {},
             _processor({*rates, *lost}),
+            later_processors({*rates, *lost}),
         )
 
 
@@ -864,8 +867,20 @@ def _pcm_recording(
             if "CORE" in unit:
                 cores[unit] = cores.get(unit, 0.0) + v
     known, lost = _canonical(rates, {})
-    # PCM's cores are those of the operating system.
-    return Recording(file, known, lost, tuple(notes), {}, _busy(cores), True, sockets, parts or {})
+    names = set(rates)
+    return Recording(
+        file,
+        known,
+        lost,
+        tuple(notes),
+        {},
+        _busy(cores),
+        True,  # PCM's cores are those of the operating system
+        sockets,
+        parts or {},
+        _processor(names),
+        later_processors(names),
+    )
 
 
 def _pcm_labelled(file: str, rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str], list[str]]]:
