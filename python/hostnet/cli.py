@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from . import complete
-from .errors import HostnetError, printable
+from .errors import HostnetError, no_text, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -984,7 +984,8 @@ def _of_no_text(e: UnicodeEncodeError) -> str:
     """Sentence about the argument that holds what could not be encoded: bytes that are no text, which Python passes on."""
     wrong = e.object[e.start : e.end]
     words = [word for word in sys.argv[1:] if wrong in word]
-    return f"{printable(words[0] if words else wrong)}: is not text in UTF-8, as names, keys and values are."
+    word = words[0] if words else wrong
+    return f"{printable(word)}: {no_text(word)}."
 
 
 def _of_the_system(e: OSError) -> str:

@@ -21,7 +21,7 @@ import tomli_w
 
 from . import _core, renamed
 from ._toml import tomllib
-from .errors import HostnetError, NoSuchKey, SpecError, printable
+from .errors import HostnetError, NoSuchKey, SpecError, no_text, printable
 from .paths import platform_dirs, scenario_file
 
 ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
@@ -528,7 +528,7 @@ class Scenario(Fields):
             self._check_files(resolved)
             return resolved
         except UnicodeEncodeError:
-            raise SpecError(f"{printable(self._file)}: {self._no_text()} is not text in UTF-8.") from None
+            raise SpecError(f"{printable(self._file)}: {self._no_text()}.") from None
 
     def _check_files(self, resolved: str) -> None:
         """Raises SpecError where a file differs from the one of that path that a saved result has replayed."""
@@ -547,9 +547,10 @@ class Scenario(Fields):
                 )
 
     def _no_text(self) -> str:
-        """The part of the scenario that cannot be encoded, in words: a value with its key, or the name of the file."""
+        """The part of the scenario that cannot be encoded, a value with its key or the name of the file, and why."""
         values = (f'{key} = "{value}"' if isinstance(value, str) else key for key, value in _leaves(self._data, ""))
-        return next((printable(named) for named in values if printable(named) != named), "its name")
+        wrong = next((named for named in values if printable(named) != named), None)
+        return f"its name {no_text(self._file)}" if wrong is None else f"{printable(wrong)} {no_text(wrong)}"
 
 
 _BEYOND = "beyond what a whole number of TOML holds (64 bits)"

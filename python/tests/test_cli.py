@@ -56,6 +56,26 @@ def test_bytes_that_are_no_text_are_one_sentence(cli, tiny_file, args, says):
     assert says in one_sentence(cli(*args))
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "s\u00e4.toml"],
+        ["run", "tiny.toml", "--set", "name=\u00e4"],
+        ["run", "tiny.toml", "--set", "platform=p\u00e4.toml"],
+        ["platforms", "p\u00e4.toml"],
+    ],
+)
+def test_text_in_utf8_that_the_locale_lacks_is_not_called_no_text(tiny_file, args):
+    """Python decodes arguments as ASCII here, whatever their bytes are."""
+    for name in ("s\u00e4.toml", "p\u00e4.toml"):
+        (tiny_file.parent / name).write_bytes(tiny_file.read_bytes())
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("LC_")} | {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    words = [a.encode() for a in (*COMMAND, *args)]
+    done = subprocess.run(words, cwd=tiny_file.parent, env=plain, capture_output=True, text=True, errors="replace")
+    said = one_sentence(done)
+    assert "has letters beyond ascii, Python's encoding here; leave PYTHONUTF8=0 out" in said and "not text" not in said
+
+
 def test_files_whose_names_are_no_text_are_written_and_read(cli, tiny_file):
     cli("run", tiny_file, "--out", NO_TEXT, check=0)
     cli("report", NO_TEXT, check=0)
