@@ -11,7 +11,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["inline", "tomllib"]
+__all__ = ["TEXT", "inline", "tomllib"]
+
+#: Encoding of files that people write; some editors put a byte order mark in front.
+TEXT = "utf-8-sig"
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

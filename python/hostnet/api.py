@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
-from ._toml import tomllib
+from ._toml import TEXT, tomllib
 from .cache import Cache, chosen, files_of, key_of, result_of
 from .control import Counted, digest
 from .errors import HostnetError, SpecError
@@ -426,7 +426,7 @@ def inherited(name: str | os.PathLike[str]) -> tuple[str, set[str]]:
     """The base of a platform, and the dotted paths of the values whose source is that of the base; empty for a platform
     without a base."""
     file = Path(name) if Path(name).suffix == ".toml" else PLATFORMS / f"{name}.toml"
-    own = tomllib.loads(file.read_text(encoding="utf-8"))
+    own = tomllib.loads(file.read_text(encoding=TEXT))
     base, given = own.pop("base", ""), own.get("provenance", {})
     if not base:
         return "", set()

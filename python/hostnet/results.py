@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _core, intervals, tenants
+from ._toml import TEXT
 from .declared import PREFIX, metric_info
 from .errors import HostnetError
 from .output import write_text
@@ -114,7 +115,7 @@ def _is_table(table: Any) -> bool:
 def read_result(path: str | Path) -> ResultData:
     """The data of a saved result. Raises HostnetError when the file is not a result."""
     try:
-        data: ResultData = json.loads(Path(path).read_text(encoding="utf-8"))
+        data: ResultData = json.loads(Path(path).read_text(encoding=TEXT))
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
     except (ValueError, RecursionError):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from . import _core, renamed
-from ._toml import tomllib
+from ._toml import TEXT, tomllib
 from .errors import HostnetError, NoSuchKey, SpecError, no_text, printable
 from .paths import platform_dirs, scenario_file
 
@@ -577,7 +577,7 @@ def _read(name: str | os.PathLike[str], path: Path) -> tuple[dict[str, Any], dic
     """The tables of a file, and in a saved result the digests of the files that it replayed, by their paths."""
     text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding=TEXT)
         return _saved(name, text) if path.suffix == ".json" else (tomllib.loads(text), {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         # The one mistake that TOML's own message does not explain: a name that has values as well.

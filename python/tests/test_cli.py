@@ -76,6 +76,22 @@ def test_text_in_utf8_that_the_locale_lacks_is_not_called_no_text(tiny_file, arg
     assert "has letters beyond ascii, Python's encoding here; leave PYTHONUTF8=0 out" in said and "not text" not in said
 
 
+def test_a_byte_order_mark_in_a_file_changes_nothing(cli, tiny_file):
+    """Editors of Windows put one in front of the text."""
+    mark = b"\xef\xbb\xbf"
+    expected = json.loads(cli("run", tiny_file, "--json", "-q", check=0).stdout)
+    marked = tiny_file.parent / "marked.toml"
+    marked.write_bytes(mark + tiny_file.read_bytes())
+    assert json.loads(cli("run", marked, "--json", "-q", check=0).stdout)["metrics"] == expected["metrics"]
+    result = tiny_file.parent / "result.json"
+    result.write_bytes(mark + json.dumps(expected).encode())
+    assert json.loads(cli("run", result, "--json", "-q", check=0).stdout)["metrics"] == expected["metrics"]
+    cli("report", result, "--out", "report.html", check=0)
+    platform = tiny_file.parent / "mine.toml"
+    platform.write_bytes(mark + b'base = "sim24"\ndescription = "with a mark"\n[memory]\nchannels = 2\n')
+    assert "with a mark" in cli("platforms", platform, check=0).stdout
+
+
 def test_files_whose_names_are_no_text_are_written_and_read(cli, tiny_file):
     cli("run", tiny_file, "--out", NO_TEXT, check=0)
     cli("report", NO_TEXT, check=0)
