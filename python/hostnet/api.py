@@ -292,8 +292,13 @@ def sweep_specs(
     scenario, points = Scenario.of(scenario), grid(vary)
     spelt: dict[str, str] = {}
     for path in vary:
-        if (other := spelt.setdefault(scenario.target(path), path)) != path:
+        key = scenario.target(path)
+        if (other := spelt.setdefault(key, path)) != path:
             raise HostnetError(f"{other} and {path} are one key; give all of its values under one name.")
+        if (within := next((p for k, p in spelt.items() if k.startswith(f"{key}.")), None)) is not None:
+            raise HostnetError(
+                f"the values of {path} replace those of {within}, which is a key of it; give {path} first."
+            )
     if len(points) > MANY_POINTS and quiet is False:
         print(
             f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.",

@@ -56,6 +56,13 @@ def test_bytes_that_are_no_text_are_one_sentence(cli, tiny_file, args, says):
     assert says in one_sentence(cli(*args))
 
 
+def test_a_whole_table_is_set_before_what_is_varied_in_it(cli, tiny_file):
+    args = ("--vary", "placement.ways=2,3", "--set", "placement={policy='ddio', ways=7}", "--out", "o", "-q")
+    cli("sweep", tiny_file, *args, check=0)
+    with (cli.cwd / "o" / "sweep.csv").open() as f:
+        assert [row["placement.ways"] for row in csv.DictReader(f)] == ["2", "3"]
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -143,6 +150,30 @@ def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
         (["sweep", "TINY", "--vary", "placement.ways=2", "--jobs", "0"], "jobs"),
         (["sweep", "TINY", "--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed is given twice"),
         (["sweep", "TINY", "--vary", "seed=1,,2"], "--vary seed=1,,2: a value is missing"),
+        (
+            ["sweep", "TINY", "--vary", "traffic.rate=1 Gbps", "--set", "traffic.rate=2 Gbps"],
+            "--set traffic.rate=2 Gbps has no effect, as --vary traffic.rate gives its value at every point",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "tenant[0].cores=1,2", "--set", "tenant.0.cores=2"],
+            "--set tenant.0.cores=2 has no effect, as --vary tenant[0].cores gives",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "placement={policy='dma'}", "--set", "placement.ways=3"],
+            "--set placement.ways=3 has no effect, as --vary placement gives",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "run.precision=0.02", "--precision", "5%"],
+            "--precision 5% has no effect, as --vary run.precision gives",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "placement.ways=2,3", "--vary", "placement={policy='ddio'}"],
+            "the values of placement replace those of placement.ways, which is a key of it; give placement first",
+        ),
+        (
+            ["run", "TINY", "--set", "run.precision=0.02", "--precision", "5%"],
+            "--precision 5% and --set run.precision=0.02 say the same key; give one of them",
+        ),
         (["run", "TINY", "--set", "seed=99999999999999999999"], "99999999999999999999"),
         (["run", "TINY", "--set", "tenant.3.cores=1"], "the list has 1 entry"),
         (["run", "quadrant1", "--set", "platform=sim24"], "lacks"),
