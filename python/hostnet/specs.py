@@ -451,6 +451,8 @@ class Scenario(Fields):
         return self
 
     def _steps(self, path: str) -> list[str]:
+        if not isinstance(path, str):
+            raise SpecError(f'{self._file}: {path!r} is no path of a key; give text such as "placement.ways".')
         steps = ENTRY.sub(r".\1", path).split(".")
         if steps[0] == "platform" and len(steps) > 1 and isinstance(self._data.get("platform"), str):
             steps[0] = "override"
@@ -486,6 +488,8 @@ class Scenario(Fields):
 
         ``sc.with_({"placement.ways": 4}, seed=2, rings={"rx_buffers": 2048})``
         """
+        if not isinstance(changes or {}, Mapping):
+            raise SpecError(f"{self._file}: changes = {changes!r} is no table of paths and values.")
         new = self.copy()
         for path, value in (changes or {}).items():
             new.set(path, value)
