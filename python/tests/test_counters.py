@@ -941,6 +941,7 @@ def test_rows_of_pcm_that_no_header_fits_are_refused(recorded, text, says):
         (PCM_MAIN + "2026-11-21,12:0", {"cas_read": 20 * LINES, "cas_write": 10 * LINES}),
         (PCM_MEMORY + "2026-11-21", {"cas_read": 1e7, "cas_write": 5e6}),
         (PCM_LABELLED + PCM_ROW.format(s=3, name="cas_read", counts="20"), {"cas_read": 500}),
+        (lines(*PCM_BARE.splitlines()[:2])[:-5], {"cas_read": 500}),  # of two rows the second is cut
         # Recordings one behind the other, each with a header of its own.
         (PCM_MAIN + PCM_MAIN, {"cas_read": 20 * LINES, "cas_write": 10 * LINES}),
         (

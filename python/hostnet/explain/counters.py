@@ -904,7 +904,9 @@ def _pcm_labelled(file: str, rows: list[tuple[int, list[str]]]) -> list[tuple[in
             after_data = False
     _check_widths(file, under, headers)
     for widths in bare.values():
-        usual = min(multimode(columns for _, columns in widths))
+        modes = sorted(multimode(columns for _, columns in widths))
+        cut = found[-1][0] == widths[-1][0] and widths[-1][1] == modes[0]  # the last row of a PCM that was killed
+        usual = modes[-1] if cut else modes[0]
         for line, columns in widths:
             if columns > usual:
                 raise _surplus(file, line, columns, usual)
