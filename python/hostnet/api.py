@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
-from ._toml import tomllib
+from ._toml import TEXT, tomllib
 from .cache import Cache, chosen, files_of, key_of, result_of
 from .control import Counted, digest
 from .errors import HostnetError, SpecError
@@ -292,8 +292,13 @@ def sweep_specs(
     scenario, points = Scenario.of(scenario), grid(vary)
     spelt: dict[str, str] = {}
     for path in vary:
-        if (other := spelt.setdefault(scenario.target(path), path)) != path:
+        key = scenario.target(path)
+        if (other := spelt.setdefault(key, path)) != path:
             raise HostnetError(f"{other} and {path} are one key; give all of its values under one name.")
+        if (within := next((p for k, p in spelt.items() if k.startswith(f"{key}.")), None)) is not None:
+            raise HostnetError(
+                f"the values of {path} replace those of {within}, which is a key of it; give {path} first."
+            )
     if len(points) > MANY_POINTS and quiet is False:
         print(
             f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.",
@@ -426,7 +431,7 @@ def inherited(name: str | os.PathLike[str]) -> tuple[str, set[str]]:
     """The base of a platform, and the dotted paths of the values whose source is that of the base; empty for a platform
     without a base."""
     file = Path(name) if Path(name).suffix == ".toml" else PLATFORMS / f"{name}.toml"
-    own = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    own = tomllib.loads(file.read_text(encoding=TEXT))
     base, given = own.pop("base", ""), own.get("provenance", {})
     if not base:
         return "", set()

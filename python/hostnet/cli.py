@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from . import complete
-from .errors import HostnetError, printable
+from .errors import HostnetError, no_text, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -217,10 +217,38 @@ def _share(precision: str | None) -> float | None:
     return value
 
 
-def _precisely(sc: Scenario, precision: str | None) -> Scenario:
-    """The scenario, measured until its metrics are known to ``precision``, such as 2% or 0.02."""
+def _precisely(sc: Scenario, precision: str | None, changes: list[str] | None) -> Scenario:
+    """The scenario, to which ``changes`` have been made, measured until its metrics are known to ``precision``, such as 2% or
+    0.02. Raises HostnetError where a change says so as well."""
+    from .specs import parse_assignment
+
     value = _share(precision)
-    return sc if value is None else sc.with_({"run.precision": value or None})
+    if value is None:
+        return sc
+    for text in changes or ():
+        if sc.target(parse_assignment(text)[0]) == _PRECISION:
+            raise HostnetError(f"--precision {precision} and --set {text} say the same key; give one of them.")
+    return sc.with_({_PRECISION: value or None})
+
+
+_PRECISION = "run.precision"
+
+
+def _check_varied(
+    sc: Scenario, grid: Mapping[str, Sequence[Any]], changes: list[str] | None, precision: str | None
+) -> None:
+    """Raises HostnetError for an option whose value every point of a sweep replaces."""
+    from .specs import parse_assignment
+
+    varied = {sc.target(path): path for path in grid}
+    given = {f"--set {text}": sc.target(parse_assignment(text)[0]) for text in changes or ()}
+    given |= {} if precision is None else {f"--precision {precision}": _PRECISION}
+    for option, target in given.items():
+        for key, path in varied.items():
+            if f"{target}.".startswith(f"{key}."):
+                raise HostnetError(
+                    f"{option} has no effect, as --vary {path} gives its value at every point; leave one of them out."
+                )
 
 
 @app.command()
@@ -250,7 +278,7 @@ def run(
         raise HostnetError(f"--metrics chooses what {'--all' if every else '--json'} prints in full; give one of them.")
     wanted = headlines.chosen(metrics) if metrics else None
     sc = _scenario(scenario, changes)
-    sc = _precisely(api.leniently(sc) if lenient else sc, precision)
+    sc = _precisely(api.leniently(sc) if lenient else sc, precision, changes)
     spec = sc.resolve()
     tenants.check(wanted or (), [spec])
     with _owned(out, "run", replace, [spec]) as folder:
@@ -297,7 +325,7 @@ def sweep(
     from .specs import parse_assignment, parse_value, split_values
 
     sc = _scenario(scenario, changes)
-    sc = _precisely(api.leniently(sc) if lenient else sc, precision)
+    sc = _precisely(api.leniently(sc) if lenient else sc, precision, changes)
     grid: dict[str, list[Any]] = {}
     for path, values in (parse_assignment(v) for v in vary):
         if path in grid:
@@ -305,6 +333,7 @@ def sweep(
         grid[path] = [parse_value(v, path) for v in split_values(values)]
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
+    _check_varied(sc, grid, changes, precision)
     wanted = headlines.chosen(metrics) if metrics else None
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
     tenants.check(wanted or (), specs)
@@ -984,7 +1013,8 @@ def _of_no_text(e: UnicodeEncodeError) -> str:
     """Sentence about the argument that holds what could not be encoded: bytes that are no text, which Python passes on."""
     wrong = e.object[e.start : e.end]
     words = [word for word in sys.argv[1:] if wrong in word]
-    return f"{printable(words[0] if words else wrong)}: is not text in UTF-8, as names, keys and values are."
+    word = words[0] if words else wrong
+    return f"{printable(word)}: {no_text(word)}."
 
 
 def _of_the_system(e: OSError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from statistics import fmean, variance
@@ -144,6 +144,7 @@ def compare(*runs: Runs, names: Sequence[str] | None = None, metrics: Sequence[s
     have 95 % intervals, over the seeds of a list or from the batches of one run, and a change that may be chance is marked. ``metrics`` are names or patterns; without
     them, the metrics that lead in the runs are compared. ``names`` are what the columns are called.
     """
+    names, metrics = _texts("names", names), _texts("metrics", metrics)
     lists = [[r] if isinstance(r, Result) else list(r) for r in runs]
     if len(lists) < 2:
         raise HostnetError("a comparison needs two runs or more, such as hn.compare(a, b).")
@@ -157,6 +158,18 @@ def compare(*runs: Runs, names: Sequence[str] | None = None, metrics: Sequence[s
         changed=changed,
         samples={m: tuple(_sample(m, group) for group in lists) for m in _chosen(lists, metrics)},
     )
+
+
+def _texts(argument: str, given: Any) -> list[str] | None:
+    """The texts of an argument. Raises HostnetError for what is no list of texts."""
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise HostnetError(f"{argument} = {given!r} is no list of texts.")
+    found = list(given)
+    if not all(isinstance(text, str) for text in found):
+        raise HostnetError(f"{argument} = {found!r} is no list of texts.")
+    return found
 
 
 def _check(place: int, group: Sequence[Result]) -> None:

@@ -7,6 +7,7 @@ finished sentence.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -57,3 +58,13 @@ def printable(text: str) -> str:
         return os.fsencode(text).decode(errors="backslashreplace")
     except UnicodeEncodeError:
         return text.encode(errors="backslashreplace").decode()
+
+
+def no_text(text: str) -> str:
+    """Why ``text`` cannot be encoded, as the end of a sentence about it. Of bytes that are UTF-8, Python makes no text where the
+    locale's encoding lacks them."""
+    try:
+        os.fsencode(text).decode()
+    except UnicodeError:
+        return "is not text in UTF-8"
+    return f"has letters beyond {sys.getfilesystemencoding()}, Python's encoding here; leave PYTHONUTF8=0 out, or set LC_ALL=C.UTF-8"

@@ -71,6 +71,8 @@ _CONSTANTS = {
 }
 # Throughput in GB/s below which traffic is background rather than a traffic class.
 NOISE_GBS = 0.05
+# Share of the lines that cores fetch from which those that they write back to memory make a class of their own.
+WRITTEN_BACK = 0.1
 
 
 # Counters that are means over all channels, of which the formulae take the mean over those that lines use.
@@ -100,6 +102,23 @@ def hardware_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
     return hardware(**{name: v for name, v in known.items() if v is not None})
 
 
+def core_class(fetched: float, written_back: float) -> str:
+    """The traffic class of cores that fetch and write back lines at these rates: `c2m-read` or `c2m-readwrite`."""
+    return "c2m-readwrite" if written_back > WRITTEN_BACK * fetched else "c2m-read"
+
+
+def core_unloaded_ns(traffic: str, constants: Mapping[str, float | None]) -> float | None:
+    """Time for which a line of the class ``traffic`` holds its line fill buffer in an unloaded host; None where a constant of
+    it is missing.
+
+    The buffer is the credit of two domains: that of the read, and, of a line that is written back, that of the write as well
+    ("Understanding the Host Network", section 4.2).
+    """
+    parts = [constants.get(key) for key in ("c2m_read_ns", "c2m_write_ns")[: 2 if traffic == "c2m-readwrite" else 1]]
+    known = [ns for ns in parts if ns is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
 def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | None]:
     """The traffic class of cores and the traffic class of devices in a run: `c2m-read` or `c2m-readwrite`, `p2m-read`
     or `p2m-write`."""
@@ -110,7 +129,7 @@ def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | N
     core = device = None
     # Applications other than streams have no line rate of their own; the lines that their cores fetch are counted.
     if max(gbs("c2m_gbs"), gbs("lfb_rate") * 64e-3) > NOISE_GBS:
-        core = "c2m-readwrite" if gbs("mem_c2m_write_gbs") > 0.1 * gbs("mem_c2m_read_gbs") else "c2m-read"
+        core = core_class(gbs("mem_c2m_read_gbs"), gbs("mem_c2m_write_gbs"))
     if gbs("p2m_gbs") > NOISE_GBS:
         # With DDIO, writes reach DRAM as evictions; the lines that enter the IIO's buffers are counted.
         device = (

@@ -18,9 +18,9 @@ SCENARIOS = DATA / "scenarios"
 CLAIMS = DATA / "claims"
 
 
-def nearest(word: str, choices: list[str]) -> str:
+def nearest(word: object, choices: list[str]) -> str:
     """A hint that names the choice closest to ``word``, or all of them when none is close."""
-    hint = _core.hint(word, choices)
+    hint = _core.hint(str(word), choices)
     return f"{hint}." if hint else f"choose one of {', '.join(sorted(choices))}."
 
 

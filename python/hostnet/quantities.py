@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import renamed
+from ._toml import inline
 from .keys import patterns
 from .parquet import ColumnInfo
 from .results import Result
@@ -53,19 +54,26 @@ _VALUE = re.compile(r"([0-9][0-9_.]*)\s*(\S+)")
 
 def swept(points: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> list[dict[str, Any]]:
     """Swept columns of each point. A path whose values are quantities becomes a column of numbers, such as
-    ``traffic.rate_gbps``; where a path has values of two quantities, each has a column. All other values stay as they
-    are."""
+    ``traffic.rate_gbps``; where a path has values of two quantities, each has a column. Tables and lists are their text in
+    TOML, and make the other values of their path texts. All other values stay as they are."""
     columns: list[dict[str, Any]] = [{} for _ in points]
     for path in dict.fromkeys(p for point in points for p in point):
         found = [_read(r.spec, path) if isinstance(p.get(path), str) else None for p, r in zip(points, results)]
-        if any(f is None and p.get(path) is not None for f, p in zip(found, points)):
-            for column, point in zip(columns, points):
-                column[path] = point.get(path)
+        if not any(found) or any(f is None and p.get(path) is not None for f, p in zip(found, points)):
+            for column, value in zip(columns, _alike([p.get(path) for p in points])):
+                column[path] = value
             continue
         for quantity in dict.fromkeys(f[0].suffix for f in found if f is not None):
             for column, f in zip(columns, found):
                 column[f"{path}_{quantity}"] = f[1] if f is not None and f[0].suffix == quantity else None
     return columns
+
+
+def _alike(values: Sequence[Any]) -> Sequence[Any]:
+    """The values of one column, as texts where one of them is a table or a list."""
+    if not any(isinstance(v, (Mapping, list)) for v in values):
+        return values
+    return [v if v is None or isinstance(v, str) else inline(v) for v in values]
 
 
 def described(points: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> dict[str, ColumnInfo]:

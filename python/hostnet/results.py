@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _core, intervals, tenants
+from ._toml import TEXT
 from .declared import PREFIX, metric_info
 from .errors import HostnetError
 from .output import write_text
@@ -113,8 +115,10 @@ def _is_table(table: Any) -> bool:
 
 def read_result(path: str | Path) -> ResultData:
     """The data of a saved result. Raises HostnetError when the file is not a result."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise HostnetError(f"{path!r} is no name of a file.")
     try:
-        data: ResultData = json.loads(Path(path).read_text(encoding="utf-8"))
+        data: ResultData = json.loads(Path(path).read_text(encoding=TEXT))
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
     except (ValueError, RecursionError):
@@ -183,7 +187,7 @@ class Result:
 
     def _table(self, name: str) -> Table:
         tables = self.data.get("tables") or {}
-        if name not in tables:
+        if not isinstance(name, str) or name not in tables:
             raise HostnetError(f"this result has no table {name!r}; it has {', '.join(tables) or 'none'}.")
         return tables[name]
 
@@ -193,6 +197,8 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write the result as JSON, completely or not at all."""
+        if not isinstance(path, (str, os.PathLike)):
+            raise HostnetError(f"{path!r} is no name of a file.")
         write_text(Path(path), json.dumps(self.data, indent=1) + "\n")
 
     @classmethod

@@ -119,9 +119,10 @@ def warnings(results: Sequence[Result], to: Console | None = None) -> None:
     found = [r.warnings for r in results if r.warnings]
     if not found:
         return
-    of = "" if len(results) == 1 else f"{len(found)} of {len(results)} points have warnings; the first: "
-    for said in found[0]:
-        (to or console()).print(f"warning: {of}{said}", highlight=False, markup=False)
+    several = len(results) > 1
+    for i, said in enumerate(found[0]):
+        of = f"{len(found)} of {len(results)} points have warnings; the first: " if i == 0 else "the first as well: "
+        (to or console()).print(f"warning: {of if several else ''}{said}", highlight=False, markup=False)
 
 
 def captures(results: Iterable[Mapping[str, Any]], to: Console | None = None) -> None:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from . import _core, renamed
-from ._toml import tomllib
-from .errors import HostnetError, NoSuchKey, SpecError, printable
+from ._toml import TEXT, tomllib
+from .errors import HostnetError, NoSuchKey, SpecError, no_text, printable
 from .paths import platform_dirs, scenario_file
 
 ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
@@ -451,6 +451,8 @@ class Scenario(Fields):
         return self
 
     def _steps(self, path: str) -> list[str]:
+        if not isinstance(path, str):
+            raise SpecError(f'{self._file}: {path!r} is no path of a key; give text such as "placement.ways".')
         steps = ENTRY.sub(r".\1", path).split(".")
         if steps[0] == "platform" and len(steps) > 1 and isinstance(self._data.get("platform"), str):
             steps[0] = "override"
@@ -486,6 +488,8 @@ class Scenario(Fields):
 
         ``sc.with_({"placement.ways": 4}, seed=2, rings={"rx_buffers": 2048})``
         """
+        if not isinstance(changes or {}, Mapping):
+            raise SpecError(f"{self._file}: changes = {changes!r} is no table of paths and values.")
         new = self.copy()
         for path, value in (changes or {}).items():
             new.set(path, value)
@@ -528,7 +532,7 @@ class Scenario(Fields):
             self._check_files(resolved)
             return resolved
         except UnicodeEncodeError:
-            raise SpecError(f"{printable(self._file)}: {self._no_text()} is not text in UTF-8.") from None
+            raise SpecError(f"{printable(self._file)}: {self._no_text()}.") from None
 
     def _check_files(self, resolved: str) -> None:
         """Raises SpecError where a file differs from the one of that path that a saved result has replayed."""
@@ -547,9 +551,10 @@ class Scenario(Fields):
                 )
 
     def _no_text(self) -> str:
-        """The part of the scenario that cannot be encoded, in words: a value with its key, or the name of the file."""
+        """The part of the scenario that cannot be encoded, a value with its key or the name of the file, and why."""
         values = (f'{key} = "{value}"' if isinstance(value, str) else key for key, value in _leaves(self._data, ""))
-        return next((printable(named) for named in values if printable(named) != named), "its name")
+        wrong = next((named for named in values if printable(named) != named), None)
+        return f"its name {no_text(self._file)}" if wrong is None else f"{printable(wrong)} {no_text(wrong)}"
 
 
 _BEYOND = "beyond what a whole number of TOML holds (64 bits)"
@@ -576,7 +581,7 @@ def _read(name: str | os.PathLike[str], path: Path) -> tuple[dict[str, Any], dic
     """The tables of a file, and in a saved result the digests of the files that it replayed, by their paths."""
     text = ""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding=TEXT)
         return _saved(name, text) if path.suffix == ".json" else (tomllib.loads(text), {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         # The one mistake that TOML's own message does not explain: a name that has values as well.

@@ -56,6 +56,49 @@ def test_bytes_that_are_no_text_are_one_sentence(cli, tiny_file, args, says):
     assert says in one_sentence(cli(*args))
 
 
+def test_a_whole_table_is_set_before_what_is_varied_in_it(cli, tiny_file):
+    args = ("--vary", "placement.ways=2,3", "--set", "placement={policy='ddio', ways=7}", "--out", "o", "-q")
+    cli("sweep", tiny_file, *args, check=0)
+    with (cli.cwd / "o" / "sweep.csv").open() as f:
+        assert [row["placement.ways"] for row in csv.DictReader(f)] == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "s\u00e4.toml"],
+        ["run", "tiny.toml", "--set", "name=\u00e4"],
+        ["run", "tiny.toml", "--set", "platform=p\u00e4.toml"],
+        ["platforms", "p\u00e4.toml"],
+    ],
+)
+def test_text_in_utf8_that_the_locale_lacks_is_not_called_no_text(tiny_file, args):
+    """Python decodes arguments as ASCII here, whatever their bytes are."""
+    for name in ("s\u00e4.toml", "p\u00e4.toml"):
+        (tiny_file.parent / name).write_bytes(tiny_file.read_bytes())
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("LC_")} | {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    words = [a.encode() for a in (*COMMAND, *args)]
+    done = subprocess.run(words, cwd=tiny_file.parent, env=plain, capture_output=True, text=True, errors="replace")
+    said = one_sentence(done)
+    assert "has letters beyond ascii, Python's encoding here; leave PYTHONUTF8=0 out" in said and "not text" not in said
+
+
+def test_a_byte_order_mark_in_a_file_changes_nothing(cli, tiny_file):
+    """Editors of Windows put one in front of the text."""
+    mark = b"\xef\xbb\xbf"
+    expected = json.loads(cli("run", tiny_file, "--json", "-q", check=0).stdout)
+    marked = tiny_file.parent / "marked.toml"
+    marked.write_bytes(mark + tiny_file.read_bytes())
+    assert json.loads(cli("run", marked, "--json", "-q", check=0).stdout)["metrics"] == expected["metrics"]
+    result = tiny_file.parent / "result.json"
+    result.write_bytes(mark + json.dumps(expected).encode())
+    assert json.loads(cli("run", result, "--json", "-q", check=0).stdout)["metrics"] == expected["metrics"]
+    cli("report", result, "--out", "report.html", check=0)
+    platform = tiny_file.parent / "mine.toml"
+    platform.write_bytes(mark + b'base = "sim24"\ndescription = "with a mark"\n[memory]\nchannels = 2\n')
+    assert "with a mark" in cli("platforms", platform, check=0).stdout
+
+
 def test_files_whose_names_are_no_text_are_written_and_read(cli, tiny_file):
     cli("run", tiny_file, "--out", NO_TEXT, check=0)
     cli("report", NO_TEXT, check=0)
@@ -107,6 +150,30 @@ def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
         (["sweep", "TINY", "--vary", "placement.ways=2", "--jobs", "0"], "jobs"),
         (["sweep", "TINY", "--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed is given twice"),
         (["sweep", "TINY", "--vary", "seed=1,,2"], "--vary seed=1,,2: a value is missing"),
+        (
+            ["sweep", "TINY", "--vary", "traffic.rate=1 Gbps", "--set", "traffic.rate=2 Gbps"],
+            "--set traffic.rate=2 Gbps has no effect, as --vary traffic.rate gives its value at every point",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "tenant[0].cores=1,2", "--set", "tenant.0.cores=2"],
+            "--set tenant.0.cores=2 has no effect, as --vary tenant[0].cores gives",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "placement={policy='dma'}", "--set", "placement.ways=3"],
+            "--set placement.ways=3 has no effect, as --vary placement gives",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "run.precision=0.02", "--precision", "5%"],
+            "--precision 5% has no effect, as --vary run.precision gives",
+        ),
+        (
+            ["sweep", "TINY", "--vary", "placement.ways=2,3", "--vary", "placement={policy='ddio'}"],
+            "the values of placement replace those of placement.ways, which is a key of it; give placement first",
+        ),
+        (
+            ["run", "TINY", "--set", "run.precision=0.02", "--precision", "5%"],
+            "--precision 5% and --set run.precision=0.02 say the same key; give one of them",
+        ),
         (["run", "TINY", "--set", "seed=99999999999999999999"], "99999999999999999999"),
         (["run", "TINY", "--set", "tenant.3.cores=1"], "the list has 1 entry"),
         (["run", "quadrant1", "--set", "platform=sim24"], "lacks"),

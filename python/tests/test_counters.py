@@ -331,6 +331,57 @@ def test_the_vendors_names_are_understood(recorded, processor):
     assert ex.regime == ("not judged" if processor.startswith("zen") else "red")
 
 
+NEAREST = {"zen4": "turin", "zen5": "turin", "icelake": "icelake"}
+
+
+@pytest.mark.parametrize("processor", [key for key in events.PROCESSORS if key != "skylake"])
+def test_events_of_another_processor_are_not_judged_as_the_papers(recorded, processor, cli):
+    file = recorded(perf(vendors(processor)))
+    ex = explain.of_counters(file)
+    (said,) = (n for n in ex.notes if "of the paper's Cascade Lake" in n)
+    assert events.PROCESSORS[processor][0].removesuffix(" servers") in said
+    platform = NEAREST.get(processor, "spr")
+    assert f"--platform {platform}" in said and api.platform(platform)
+    assert all(d.unloaded_ns is None for d in ex.domains) and "unloaded" not in ex.paragraph()
+    # What a user says of the machine holds.
+    told = explain.of_counters(file, ("c2m_read_ns=80", "c2m_write_ns=20"))
+    lfb = next(d for d in told.domains if d.name == "line fill buffers")
+    assert lfb.unloaded_ns == (80 if processor.startswith("zen") else 100)
+    assert not any("Cascade Lake" in n for n in explain.of_counters(file, (), None, platform).notes)
+
+
+@pytest.mark.parametrize(
+    "names, later",
+    [
+        (
+            ["unc_i_transactions.wr_pref", "unc_m_cas_count.rd", "l1d_pend_miss.pending"],
+            (),
+        ),  # Cascade Lake has them, too
+        (["unc_cha_tor_occupancy.ia_miss_drd", "unc_cha_tor_inserts.io_miss_rdcur"], ()),
+        (["unc_cha_tor_occupancy.io_itom"], ("icelake", "sapphirerapids", "emeraldrapids", "graniterapids")),
+        (["unc_cha_tor_occupancy.io_itom", "unc_m_cas_count_sch0.rd"], ("graniterapids",)),
+        (["umc_cas_cmd.rd"], ("zen4", "zen5")),
+        ([], ()),
+    ],
+)
+def test_names_tell_the_processors_that_have_them(names, later):
+    # Lists of github.com/intel/perfmon (SKX, CLX, ICX, SPR, EMR, GNR) and of Linux (amdzen4, amdzen5).
+    assert events.later_processors(names) == later
+
+
+def test_pcm_s_names_tell_another_processor_as_well(recorded):
+    rows = [PCM_ROW.format(s=s, name="UNC_CHA_TOR_INSERTS.IO_ITOM", counts="1000,1000") for s in range(2)]
+    rows += [PCM_ROW.format(s=s, name="cas_read", counts="9000000,9000000") for s in range(2)]
+    assert any("Ice Lake" in n for n in explain.of_counters(recorded(lines(*rows))).notes)
+
+
+@pytest.mark.parametrize("event, part", [("cas_read", "the formula of reads"), ("drd_inserts", "admission at the CHA")])
+def test_what_a_count_of_0_leaves_out_has_a_reason(recorded, event, part):
+    ex = explain.of_counters(recorded(perf(quadrant3(**{event: 0.0}))))
+    assert f"{part} (`{event}` was recorded as 0)" in ex.missing
+    assert not any("()" in m for m in ex.missing)
+
+
 def test_a_sum_lacks_what_a_part_lacks(recorded):
     named = vendors("graniterapids")
     del named["unc_m_cas_count_sch1.rd"]
@@ -819,6 +870,138 @@ def test_files_of_pcm_that_tell_nothing_are_one_sentence(recorded, text, says):
     with pytest.raises(HostnetError) as raised:
         counters.read(recorded(text))
     assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+PCM_MAIN = lines("Date,Time,EXEC,READ,WRITE,", *(f"2026-11-21,12:00:0{s}.0,0.5,20.0,10.0," for s in range(3)))
+PCM_COLUMNS = lines(
+    ",,,SKT0CHAN0,SKT0CHAN1,",
+    "Date,Time,ms,UNC_M_CAS_COUNT.RD,UNC_M_CAS_COUNT.RD,",
+    *(f"2026-11-21,12:00:0{s}.0,500,200,300," for s in range(3)),
+)
+PCM_LABELLED = lines(
+    ",,,,,SKT0CHAN0,SKT0CHAN1", *(PCM_ROW.format(s=s, name="cas_read", counts="200,300") for s in range(3))
+)
+PCM_BARE = lines(*PCM_LABELLED.splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    "text, line, found, wanted",
+    [
+        (PCM_MEMORY.replace(" 640.00", "640,00"), 3, 12, 9),
+        (PCM_MEMORY.replace("01.500,", "01.500,0,"), 4, 10, 9),
+        (PCM_MEMORY.replace(",", ";").replace("01.500;", "01.500;0;"), 4, 10, 9),
+        (PCM_MAIN.replace("0.5", "0,5"), 2, 6, 5),
+        (PCM_COLUMNS.replace(",300", ",1,300"), 3, 6, 5),
+        (PCM_COLUMNS.replace("02.0,500,200,300", "02.0,500,200,1,300"), 5, 6, 5),
+        (PCM_LABELLED.replace("200,300", "1,200,300"), 2, 8, 7),
+        (PCM_LABELLED + PCM_LABELLED.replace("200,300", "1,200,300"), 6, 8, 7),
+        (PCM_BARE.replace("02.000,cas_read,1000", "02.000,cas_read,1,000"), 3, 8, 7),
+    ],
+)
+def test_rows_of_pcm_with_more_fields_than_the_header_are_refused(recorded, text, line, found, wanted):
+    with pytest.raises(HostnetError) as raised:
+        counters.read(recorded(text))
+    assert f"line {line}: has {found} fields where {wanted} belong" in str(raised.value)
+    assert "decimal comma" in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (
+            PCM_MEMORY.replace("500, 640.00,", "500,"),
+            "line 3: has 8 fields and its header, line 2, 9; no row has them all",
+        ),
+        (PCM_MAIN.replace(",0.5", "").replace("10.0,", "10.0"), "line 2: has 4 fields and its header, line 1, 5"),
+        (PCM_COLUMNS.replace(",500,200,300,", ",500,300"), "line 3: has 4 fields and its header, line 2, 5"),
+        (PCM_LABELLED.replace(",2100000000", ""), "line 2: has 6 fields and its header 7; no row has them all"),
+        (
+            PCM_MEMORY + PCM_MEMORY.replace("Ch0Read", "Ch1Read"),
+            "the header of line 6 has other columns than that of line 2",
+        ),
+    ],
+)
+def test_rows_of_pcm_that_no_header_fits_are_refused(recorded, text, says):
+    with pytest.raises(HostnetError) as raised:
+        counters.read(recorded(text))
+    assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text, rates",
+    [  # of a PCM that was killed, and of one whose version leaves fields of an idle channel out
+        (PCM_MEMORY + "2026-11-21,12:00:02.500, 640.00, 320.00, 640.00, 32", {"cas_read": 1e7, "cas_write": 5e6}),
+        (
+            PCM_MEMORY + "2026-11-21,12:00:02.500, 640.00, 320.00, 640.00, 320.00, 960.00\n" + PCM_MEMORY,
+            {"cas_read": 1e7, "cas_write": 5e6},
+        ),
+        (PCM_COLUMNS + "2026-11-21,12:00:03.0,500,200,3", {"cas_read": 1000}),
+        (PCM_COLUMNS + "2026-11-21,12:00:03.0,500,20", {"cas_read": 1000}),
+        (PCM_MAIN + "2026-11-21,12:00:03.0,0.5,20.0,1", {"cas_read": 20 * LINES, "cas_write": 10 * LINES}),
+        (PCM_MAIN + "2026-11-21,12:0", {"cas_read": 20 * LINES, "cas_write": 10 * LINES}),
+        (PCM_MEMORY + "2026-11-21", {"cas_read": 1e7, "cas_write": 5e6}),
+        (PCM_LABELLED + PCM_ROW.format(s=3, name="cas_read", counts="20"), {"cas_read": 500}),
+        (lines(*PCM_BARE.splitlines()[:2])[:-5], {"cas_read": 500}),  # of two rows the second is cut
+        # Recordings one behind the other, each with a header of its own.
+        (PCM_MAIN + PCM_MAIN, {"cas_read": 20 * LINES, "cas_write": 10 * LINES}),
+        (
+            PCM_COLUMNS + PCM_COLUMNS.replace("COUNT.RD", "COUNT.WR").replace("200,300,", "100,20,"),
+            {"cas_read": 1000, "cas_write": 240},
+        ),
+        # Header lines of different lengths, and rows with commas behind the last field.
+        (PCM_MEMORY.replace(",System,System,System", ""), {"cas_read": 1e7, "cas_write": 5e6}),
+        (PCM_MEMORY.replace("960.00", "960.00,,"), {"cas_read": 1e7, "cas_write": 5e6}),
+        # `pcm-raw -tr -ext` puts the units of all kinds side by side.
+        (
+            lines(
+                ",,,,,SKT0CORE0,SKT0CORE1,SKT0CHAN0",
+                "Date,Time,Event,ms,InvariantTSC,core,core,imc",
+                *(PCM_ROW.format(s=s, name="l1_miss", counts="7,8") for s in range(2)),
+                *(PCM_ROW.format(s=s, name="cas_read", counts=",,9") for s in range(2)),
+            ),
+            {"l1_miss": 15, "cas_read": 9},
+        ),
+    ],
+)
+def test_rows_of_pcm_that_are_cut_or_joined(recorded, text, rates):
+    assert counters.read(recorded(text)).rates == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("text", [PCM_MEMORY, PCM_MAIN, PCM_COLUMNS, PCM_LABELLED])
+def test_a_header_of_pcm_without_rows_says_so(recorded, text):
+    head = [line for line in text.splitlines() if "2026" not in line]
+    for kept in (head, head[:1]):
+        with pytest.raises(HostnetError, match="has the header of a file of PCM and no rows"):
+            counters.read(recorded(lines(*kept)))
+    with pytest.raises(HostnetError, match="is empty"):
+        counters.read(recorded("\n"))
+
+
+@pytest.mark.parametrize(
+    "key, value, says",
+    [
+        ("pcnt-running", "n/a", '"pcnt-running" of `cas_read` is "n/a"'),
+        ("pcnt-running", True, '"pcnt-running" of `cas_read` is true'),
+        ("interval", "x", '"interval" of `cas_read` is "x"'),
+        ("interval", [1], '"interval" of `cas_read` is [1]'),
+        ("interval", float("nan"), '"interval" of `cas_read` is NaN'),
+        ("counter-value", None, 'has no number as its "counter-value"'),
+        ("counter-value", [1], '"counter-value" of `cas_read` is [1]'),
+        ("counter-value", {}, '"counter-value" of `cas_read` is {}'),
+        ("counter-value", -1, '"counter-value" of `cas_read` is -1'),
+        ("counter-value", 10**400, '"counter-value" of `cas_read` is 1000'),
+    ],
+)
+def test_values_of_another_type_in_json_are_one_sentence(recorded, key, value, says):
+    row = {"counter-value": "10.000000", "unit": "", "event": "cas_read", "pcnt-running": 100.0}
+    with pytest.raises(HostnetError) as raised:
+        counters.read(recorded(lines(as_json(HEAD), json.dumps(row | {key: value}))))
+    assert says in str(raised.value) and "line 2" in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_json_of_any_depth_is_one_sentence(recorded):
+    with pytest.raises(HostnetError, match="line 1: is not JSON as `perf stat -j` writes it"):
+        counters.read(recorded('{"event": ' + "[" * 100_000 + "}"))
 
 
 def test_the_contents_of_a_pipe_are_told_apart(recorded, cli):

@@ -310,6 +310,15 @@ def test_a_page_that_begins_with_a_command_or_a_table_is_found():
     assert first_blocks("# Speed\n\n| a |\n|---|\n| b |\n") == ["heading_open", "table_open"]
 
 
+def test_the_page_of_commands_has_every_reason_why_a_packet_is_skipped():
+    source = (ROOT / "crates/hostnet/src/traffic/pcap.rs").read_text(encoding="utf-8")
+    body = re.search(r"pub fn reasons.*?\n    \}\n", source, re.S)[0]
+    reasons = re.findall(r'\("([^"]+)", self\.\w+\),', body)
+    page = (ROOT / "docs/use/cli.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| ([^|]+?) \|", page[page.index("### Skipped packets") : page.index("## Exit codes")], re.M)
+    assert reasons and listed[1:] == reasons
+
+
 def test_what_counts_as_a_sentence():
     text = "One two, see Fig. 3 of Cai et al. here. `a b c` four!\n\n- five\n  six\n\n| no |\n|---|\n| no |\n\n```\nno\n```\n"
     assert [length(s) for s in sentences(text)] == [10, 2, 2]

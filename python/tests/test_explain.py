@@ -267,7 +267,8 @@ def without(*names: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("", "holds none of the events"),
+        ("", "is empty"),
+        ("# started on Sat Nov 21\n", "holds none of the events"),
         ("1000,,cycles,1,100,,\n", "holds none of the events"),
         ("1000,,rpq_ocupancy,1,100,,\n", 'did you mean "rpq_occupancy"'),
         (perf({"wpq_ge34": 7.0}).replace("70,,", "<not counted>,,"), "line 4: `wpq_ge34` was not counted"),

@@ -247,6 +247,33 @@ def test_counters_under_the_vendors_names_explain_the_run_as_it_explains_itself(
             assert b[term] == pytest.approx(a[term], rel=0.01, abs=0.05), (quadrant, term)
 
 
+@pytest.mark.parametrize(
+    "scenario, changes, writes",
+    [
+        ("quadrant1", {"tenant.0.cores": 3}, False),
+        ("quadrant2", {"tenant.0.cores": 3}, False),
+        ("quadrant3", {"tenant.0.cores": 3}, True),
+        ("quadrant4", {"tenant.0.cores": 3}, True),
+        ("core-stream", {}, False),
+        # Lines of packets reach memory as victims of the LLC; no core writes them back through the home agent.
+        ("kvs", {"run.requests": 4000, "run.warmup_requests": 4000}, False),
+    ],
+)
+def test_a_run_and_its_counters_have_the_same_unloaded_latency(scenario, changes, writes, tmp_path):
+    """A buffer is a credit of the read's domain, and of lines that are written back of the write's as well."""
+    base = SHORT if scenario.startswith("quadrant") else {}
+    result = api.run(Scenario.load(scenario).with_({**base, **changes}), quiet=True)
+    (tmp_path / "c.csv").write_text(vendor.perf_csv(result))
+    m = result.metrics
+    expected = m["c2m_read_unloaded_ns"] + (m["c2m_write_unloaded_ns"] if writes else 0.0)
+    for ex in (explain.of_result(result), explain.of_counters(tmp_path / "c.csv")):
+        lfb = next(d for d in ex.domains if d.name == "line fill buffers")
+        assert lfb.unloaded_ns == pytest.approx(expected, rel=1e-6)
+        traffic = "c2m-readwrite" if writes else "c2m-read"
+        assert [e.traffic for e in ex.estimates if e.traffic.startswith("c2m")][:1] in ([traffic], [])
+        assert all(e.terms["constant"] == pytest.approx(expected) for e in ex.estimates if e.traffic.startswith("c2m"))
+
+
 def test_the_command_writes_counters_that_it_can_read(cli, run, tmp_path):
     result, counters = tmp_path / "r.json", tmp_path / "c.csv"
     run(3, 6).save(result)

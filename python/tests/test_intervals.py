@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from io import StringIO
 
 import polars as pl
 import pytest
@@ -186,3 +187,26 @@ def test_a_wide_table_stays_readable_at_80_columns(short, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines if not line.startswith("constants")), lines
     assert any("throughput_mrps" in line and "±" in line for line in lines)
+
+
+def test_the_number_of_points_with_warnings_is_said_once():
+    """Each seed of the first point has a warning of its own."""
+    base = {
+        "spec": {},
+        "metrics": {},
+        "seed": 1,
+        "version": "0",
+        "wall_s": 0.0,
+        "sim_us": 1.0,
+        "warmup_us": 0.0,
+        "measure_us": 1.0,
+    }
+    points = [hn.Result({**base, "warnings": said}) for said in (["66.6 % came", "63.1 % came"], [], ["9 % came"])]
+    out = Console(record=True, width=200, file=StringIO())
+    show.warnings(points, out)
+    assert out.export_text().splitlines() == [
+        "warning: 2 of 3 points have warnings; the first: 66.6 % came",
+        "warning: the first as well: 63.1 % came",
+    ]
+    show.warnings(points[:1], out)
+    assert out.export_text().splitlines() == ["warning: 66.6 % came", "warning: 63.1 % came"]

@@ -84,3 +84,11 @@ def test_traffic_classes_follow_what_moves():
     busy = {"c2m_gbs": 5.0, "mem_c2m_read_gbs": 5.0, "mem_c2m_write_gbs": 5.0, "p2m_gbs": 14.0, "iio_write_occ": 65.0}
     assert model.classes_of(busy) == ("c2m-readwrite", "p2m-write")
     assert model.classes_of({"p2m_gbs": 14.0, "iio_read_occ": 70.0}) == (None, "p2m-read")
+
+
+def test_a_line_that_is_written_back_takes_the_read_and_the_write():
+    known = {"c2m_read_ns": 71.0, "c2m_write_ns": 10.0}  # section 4.2 of the paper: 81 ns in all
+    assert model.core_unloaded_ns("c2m-read", known) == 71.0
+    assert model.core_unloaded_ns("c2m-readwrite", known) == 81.0
+    assert model.core_unloaded_ns("c2m-read", {"c2m_read_ns": 71.0}) == 71.0
+    assert model.core_unloaded_ns("c2m-readwrite", {"c2m_read_ns": 71.0}) is None

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -319,6 +320,47 @@ def test_quick_is_refused_where_it_would_change_nothing(own):
 def test_studies_of_ones_own_run_on_the_platform_that_they_name(own):
     with pytest.raises(HostnetError, match=r"--platform spr: mine.toml says itself where its studies run"):
         studies.on(studies.get(own(), "one"), "spr")
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"experiment": "mine.on"}, "mine has no study 'on'; did you mean \"one\""),
+        (
+            {"experiment": "mine.two", "eval": "SELECT share AS value FROM mine_two"},
+            "mine has no study 'two'; choose one of one",
+        ),
+        ({"experiment": "mine.two", "eval": ""}, "mine has no study 'two'"),
+        ({"experiment": "mien.one"}, "there is no system 'mien'; did you mean \"mine\""),
+        ({"experiment": "sweeper.e.fig99"}, "sweeper has no study 'fig99'"),
+    ],
+)
+def test_a_claim_is_about_a_study_that_exists(own, tmp_path, capsys, changes, sentence):
+    claim = GOOD | {"experiment": "mine.one", "eval": "SELECT throughput_mrps AS value FROM mine_one"} | changes
+    (tmp_path / "c").mkdir()
+    claim = {k: v for k, v in claim.items() if v != ""}
+    with pytest.raises(HostnetError) as raised:
+        scoreboard.main([claims_file(tmp_path / "c", claim)], studies=[own()])
+    assert "key `experiment`" in str(raised.value) and sentence in str(raised.value)
+
+
+def test_claims_of_studies_that_were_not_given_name_the_option(tmp_path):
+    console = Console(width=500, record=True)
+    claim = GOOD | {"experiment": "mine.one", "eval": "SELECT throughput_mrps AS value FROM mine_one"}
+    assert scoreboard.main([claims_file(tmp_path, claim)], console=console) == 0
+    said = console.export_text()
+    assert "not built yet" in said and "--studies FILE names studies of your own" in said
+
+
+def test_a_byte_order_mark_in_studies_and_claims_changes_nothing(own, tmp_path):
+    file = Path(own())
+    names = [s.table for s in load(file)]
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert [s.table for s in load(file)] == names
+    (tmp_path / "c").mkdir()
+    claims = claims_file(tmp_path / "c", GOOD)
+    claims.write_bytes(b"\xef\xbb\xbf" + claims.read_bytes())
+    assert [c.id for c in scoreboard.load(claims)] == [GOOD["id"]]
 
 
 def test_two_files_of_one_system_do_not_hide_each_other_s_tables(own, tmp_path):

@@ -8,7 +8,8 @@ import pytest
 
 import hostnet as hn
 from hostnet import quantities, studies
-from hostnet.results import Result, column_info
+from hostnet._toml import inline, tomllib
+from hostnet.results import Result, column_info, tidy
 
 
 def swept(scenario, path, values):
@@ -106,6 +107,63 @@ def test_a_sweep_of_rates_has_numbers_in_its_frame_and_files(tiny, cli, tiny_fil
     about = described(cli.cwd / "o" / "sweep.parquet")
     assert about["traffic.rate_mrps"]["unit"] == "Mrps" and "rate" in about["traffic.rate_mrps"]["description"]
     assert about["lat_p99_us"]["unit"] == "us" and about["placement.ways"]["description"]
+
+
+@pytest.mark.parametrize(
+    "path, values, texts",
+    [
+        ("placement", [{"policy": "dma"}, {"policy": "ddio", "ways": 3}], None),
+        ("tenant.0.app", [{"kind": "testpmd"}, {"kind": "touchdrop", "loads_per_byte": 0.5}], None),
+        ("traffic", [{"arrivals": "poisson", "rate": "1 Mrps"}, {"arrivals": "keep_depth", "depth": 4}], None),
+        ("run.precision_of", [["lat_p99_us"], ["lat_p99_us", "throughput_mrps"], []], None),
+        ("placement.table", [{"header": "mlc"}, {"payload": "dram"}], None),
+        ("traffic.sizes", ["imix", [{"size": "64 B", "weight": 1}]], ["imix", '[{ size = "64 B", weight = 1 }]']),
+        ("traffic.sizes", [None, [], {"a b": True, "c": -1.5}], [None, "[]", '{ "a b" = true, c = -1.5 }']),
+    ],
+)
+def test_tables_and_lists_are_their_text_in_toml(path, values, texts):
+    base = {"metrics": {}, "seed": 1, "version": "0", "wall_s": 0.0, "sim_us": 1.0, "warmup_us": 0.0, "measure_us": 1.0}
+    results = [Result({**base, "spec": {}}) for _ in values]
+    columns = quantities.swept([{path: v} for v in values], results)
+    found = [c[path] for c in columns]
+    if texts is None:  # what the text says is what was given: no key that nobody gave
+        assert [tomllib.loads(f"v = {text}")["v"] for text in found] == values
+    else:
+        assert found == texts
+    frame = tidy(results, columns)
+    assert frame[path].dtype == pl.String and frame[path].to_list() == found
+
+
+def test_any_value_of_toml_is_itself_on_one_line():
+    value = {
+        "a.b": [1, -2.5, 1e-9, True, {"": "x"}], "text": 'a "q" \\ \t\n\x7f\x00 \u00e4\u20ac', "none": [], "empty": {}, "n": {"m": {"k": [[]]}},
+    }  # fmt: skip
+    assert tomllib.loads(f"v = {inline(value)}")["v"] == value and "\n" not in inline(value)
+
+
+def test_a_sweep_of_tables_has_their_text_in_its_frame_and_files(tiny, cli, tiny_file):
+    given = [{"policy": "dma"}, {"policy": "ddio", "ways": 3}]
+    texts = ['{ policy = "dma" }', '{ policy = "ddio", ways = 3 }']
+    assert hn.sweep(tiny, {"placement": given}, jobs=1)["placement"].to_list() == texts
+    vary = 'placement={policy="dma"},{policy="ddio",ways=3}'
+    done = cli("sweep", tiny_file, "--vary", vary, "--out", "o", check=0)
+    assert all(text in done.stdout for text in texts)
+    for read, name in (
+        (pl.read_csv, "sweep.csv"),
+        (pl.read_parquet, "sweep.parquet"),
+        (pl.read_csv, "sweep-intervals.csv"),
+        (pl.read_parquet, "sweep-intervals.parquet"),
+    ):
+        found = read(cli.cwd / "o" / name)["placement"]
+        assert found.dtype == pl.String and list(dict.fromkeys(found)) == texts, name
+    assert described(cli.cwd / "o" / "sweep.parquet")["placement"]["description"]
+    cli("report", "o", check=0)
+
+
+@pytest.mark.parametrize("values", [[None], [None, None]])
+def test_a_path_without_any_value_is_a_column(tiny, values):
+    frame = hn.sweep(tiny, {"placement.ways": values, "seed": [1]}, jobs=1)
+    assert frame["placement.ways"].to_list() == values and frame.columns[:2] == ["placement.ways", "seed"]
 
 
 def described(file):

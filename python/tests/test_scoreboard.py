@@ -171,7 +171,10 @@ def test_a_disputed_claim_with_a_broken_query_is_an_error(tmp_path):
 def test_a_study_that_does_not_exist_yet_is_not_built(tmp_path):
     path = claims_file(tmp_path, GOOD | {"experiment": "later.e.fig9", "eval": "SELECT value FROM later_fig9"})
     (result,) = evaluate(load(path), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [1.0]})}))
-    assert (result.verdict, result.reason) == ("not built yet", "no study `later fig9`")
+    assert (result.verdict, result.reason) == (
+        "not built yet",
+        "no study `later fig9`; --studies FILE names studies of your own",
+    )
 
 
 def test_a_study_that_fails_is_an_error_and_spares_the_others(tmp_path):

@@ -149,6 +149,37 @@ def test_what_is_no_scenario_and_no_control_plane_is_one_sentence(tiny, tmp_path
         hn.Scenario(tmp_path / "spec.json").with_({"run.loss": float("nan")}).resolve()
 
 
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda sc, r: hn.sweep(sc, {3: [1]}), "3 is no path of a key"),
+        (lambda sc, r: hn.sweep(sc, {None: [1]}), "None is no path of a key"),
+        (lambda sc, r: hn.sweep(sc, {("a", "b"): [1]}), "is no path of a key"),
+        (
+            lambda sc, r: hn.sweep(sc, {"placement.ways": [2], "placement": [{"policy": "dma"}]}),
+            "the values of placement replace those of placement.ways",
+        ),
+        (lambda sc, r: sc.with_({3: 1}), "3 is no path of a key"),
+        (lambda sc, r: sc.copy().set(3, 1), "3 is no path of a key"),
+        (lambda sc, r: sc.with_([1]), r"changes = \[1\] is no table"),
+        (lambda sc, r: hn.compare(r, r, metrics=[3]), r"metrics = \[3\] is no list of texts"),
+        (lambda sc, r: hn.compare(r, r, metrics="lat_p99_us"), "metrics = 'lat_p99_us' is no list of texts"),
+        (lambda sc, r: hn.compare(r, r, names=3), "names = 3 is no list of texts"),
+        (lambda sc, r: hn.plot(r.to_frame(), 3, "lat_p99_us"), "no column 3"),
+        (lambda sc, r: hn.plot(r.to_frame(), "seed", "lat_p99_us", hue=3), "no column 3"),
+        (lambda sc, r: r.table([]), r"no table \[\]"),
+        (lambda sc, r: r.save(3), "3 is no name of a file"),
+        (lambda sc, r: hn.Result.load(3), "3 is no name of a file"),
+        (lambda sc, r: hn.study(3, "fig5"), "no system 3"),
+        (lambda sc, r: hn.study("sweeper", 4), "no study 4"),
+    ],
+)
+def test_names_of_another_type_are_one_sentence(tiny, call, says):
+    with pytest.raises(hn.HostnetError, match=says) as raised:
+        call(tiny, hn.run(tiny))
+    assert "\n" not in str(raised.value)
+
+
 def test_a_capture_is_read_leniently_only_where_one_is_replayed(tiny, cli):
     with pytest.raises(hn.HostnetError, match="replays no capture, so --lenient"):
         hn.run(tiny, lenient=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
+from .._toml import TEXT
 from ..errors import HostnetError
 from ..progress import Progress
 
@@ -194,7 +195,7 @@ def read(path: Path) -> Measured:
 def text_of(path: Path, option: str = "") -> str:
     """The text of a file. Raises HostnetError, after the `option` that named the file, where it has none."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding=TEXT)
     except (OSError, UnicodeDecodeError) as e:
         why = getattr(e, "strerror", None) or "no text"
         raise HostnetError(f"{option} {path}: cannot be read ({why}).".lstrip()) from None

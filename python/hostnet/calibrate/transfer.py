@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import bench
-from .._toml import tomllib
+from .._toml import TEXT, tomllib
 from ..errors import HostnetError
 from ..output import check_file, write_text
 from ..paths import PLATFORMS, nearest
@@ -41,7 +41,7 @@ def platform_tables(name: str) -> dict[str, Any]:
     if not path.is_file():
         known = sorted(p.stem for p in PLATFORMS.glob("*.toml"))
         raise HostnetError(f"--base {name}: there is no such platform; {nearest(Path(name).stem, known)}")
-    own = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    own = tomllib.loads(path.read_text(encoding=TEXT))
     return _over(platform_tables(own.pop("base")), own) if "base" in own else own
 
 

@@ -40,9 +40,8 @@ def of_counters(
     recorded = counters.read(file, seconds, content)
     known = None if platform is None else described(platform)
     recorded, sockets = real.on_platform(recorded, known, changes)
-    return real.explain(
-        recorded, machine.machine(changes, known, recorded.machine, sockets, recorded.busy_cores), changes
-    )
+    values = machine.machine(changes, known, recorded.machine, sockets, recorded.busy_cores, papers=not recorded.later)
+    return real.explain(recorded, values, changes)
 
 
 def of_result(result: Result) -> Explanation:

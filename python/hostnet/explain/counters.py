@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import multimode
 
 from ..errors import HostnetError
 from ..paths import nearest
-from .events import BY_NAME, OWN, PROCESSORS, SUMS, VENDOR
+from .events import BY_NAME, OWN, PROCESSORS, SUMS, VENDOR, later_processors
 from .machine import BELOW, property_value
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}$")
@@ -55,7 +56,8 @@ class Recording:
     ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and
     ``machine`` what the file says about its machine. ``busy_cores`` counts the cores that held line fill buffers, where the
     file tells them apart, and counts hardware threads where it has ``threads``. Where the file tells sockets apart, ``sockets`` counts them, and ``parts`` has the recording of each by
-    its name. ``processor`` is the key of `events.PROCESSORS` whose names the file uses, or empty.
+    its name. ``processor`` is the key of `events.PROCESSORS` whose names the file uses, or empty; ``later`` has the keys of one of
+    which the machine is where the names tell that it is newer than Cascade Lake, or AMD's.
     """
 
     file: str
@@ -68,6 +70,7 @@ class Recording:
     sockets: int = 1
     parts: Mapping[str, Recording] = field(default_factory=dict)
     processor: str = ""
+    later: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
         return name in self.rates
@@ -139,9 +142,15 @@ def read(path: str | Path, seconds: float | None = None, content: bytes | None =
     except UnicodeDecodeError:
         raise HostnetError(f"{file}: is not a text file.") from None
     told = [(i, line) for i, line in enumerate(lines, 1) if line.strip()]
+    if not told:
+        raise HostnetError(f"{file}: is empty; `hostnet explain --template perf` records counters.")
     rows = [(i, _split(line)) for i, line in told if not line.lstrip().startswith("#")]
     if any(_DATE.match(fields[0]) for _, fields in rows):
         return _pcm(file, rows, seconds)
+    if any(_heads_pcm(fields) for _, fields in rows):
+        raise HostnetError(
+            f"{file}: has the header of a file of PCM and no rows, which PCM writes after each interval; record for longer."
+        )
     return _perf(file, told, seconds)
 
 
@@ -397,6 +406,7 @@ class _Sums:
             max(len(parts or ()), 1),
             parts or {},
             _processor({*rates, *lost}),
+            later_processors({*rates, *lost}),
         )
 
 
@@ -456,25 +466,52 @@ def _of_json(file: str, line: int, text: str, strangers: list[str]) -> _Row | No
         except ValueError:  # a locale's decimal comma, and printf's nan
             text = re.sub(r"(:\s*-?\d+),(\d+\s*[,}])", r"\1.\2", text)
             found = json.loads(re.sub(r":\s*-?(?:nan|inf)\b", ": null", text))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise HostnetError(f"{file}: line {line}: is not JSON as `perf stat -j` writes it.") from None
     event = str(found.get("event", ""))
     if not _wanted(event):
         strangers += [event]
         return None
+
+    def number(key: str) -> float | None:
+        return _of_value(file, line, event, key, found.get(key))
+
     scopes = ("core", "cache", "cluster", "die", "socket", "node", "thread", "cgroup")
     scope = " ".join(str(found[k]) for k in scopes if found.get(k))
     scope = f"CPU{found['cpu']} {scope}".strip() if "cpu" in found else scope
-    count, stamp, share = found.get("counter-value", ""), found.get("interval"), found.get("pcnt-running")
+    told = found.get("counter-value")
+    count = told if isinstance(told, str) else number("counter-value")
+    if count is None:
+        raise HostnetError(f'{file}: line {line}: `{event}` has no number as its "counter-value".')
     return _Row(
         line,
         event,
         count if isinstance(count, str) else f"{count:.6f}",
         str(found.get("unit") or ""),
-        None if stamp is None else float(stamp),
+        number("interval"),
         scope,
-        None if share is None else float(share),
+        number("pcnt-running"),
     )
+
+
+def _of_value(file: str, line: int, event: str, key: str, value: object) -> float | None:
+    """The number that a JSON line has under ``key``, which may be a text; None where the line has none. Raises HostnetError
+    for anything else."""
+    if value is None:
+        return None
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
+    except (ValueError, OverflowError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise HostnetError(f'{file}: line {line}: "{key}" of `{event}` is {_short(value)}, where a number is expected.')
+    return number
+
+
+def _short(value: object) -> str:
+    """A JSON value as text, of which no more is shown than a sentence has room for."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]} ..."
 
 
 def _of_people(line: int, text: str) -> _Row | None:
@@ -663,18 +700,88 @@ def _canonical(rates: Mapping[str, float], lost: Mapping[str, str]) -> tuple[dic
 # ---- PCM ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass
+class _Table:
+    """Rows of PCM under one header. The header has the columns' ``names``, and ``above`` says which part of the machine each
+    is of. Both are empty in a file without a header; ``line`` is that of the names."""
+
+    names: list[str]
+    above: list[str]
+    line: int
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+
+
+def _heads_pcm(fields: list[str]) -> bool:
+    """Whether a line without a date is one of a header of PCM."""
+    named = [f.lower() for f in fields[:2]] == ["date", "time"]
+    return named or (not fields[0] and any(_SOCKET_OF_PCM.match(f) for f in fields))
+
+
+def _tables(rows: list[tuple[int, list[str]]]) -> list[_Table]:
+    """The rows of a file of PCM by their header, of which files that were joined have several."""
+    found: list[_Table] = []
+    head: list[tuple[int, list[str]]] = []
+    for line, fields in rows:
+        if not _DATE.match(fields[0]):
+            head.append((line, fields))
+            continue
+        at = next((i for i, (_, f) in enumerate(head) if f[0].lower() == "date"), None)
+        if at is not None or not found:
+            above = _columns_of([f for _, f in head[:at]])
+            found.append(_Table([] if at is None else _stripped(head[at][1]), above, 0 if at is None else head[at][0]))
+        head = []
+        found[-1].rows.append((line, fields))
+    return found
+
+
+def _surplus(file: str, line: int, fields: int, wanted: int) -> HostnetError:
+    return HostnetError(
+        f"{file}: line {line}: has {fields} fields where {wanted} belong, so that nothing tells the column of each; the likely "
+        "cause is a decimal comma, or a comma that groups digits, between commas: record with LC_ALL=C."
+    )
+
+
+def _fitting(file: str, t: _Table) -> list[tuple[int, list[str]]]:
+    """The rows of ``t``, without the counts of those that lack fields, such as the last one of a PCM that was killed. Raises
+    HostnetError for a row with more fields than the header, and where every row has fewer."""
+    n = len(t.names)
+    found = []
+    for k, (line, fields) in enumerate(t.rows):
+        if (columns := len(_stripped(fields))) > n:
+            raise _surplus(file, line, columns, n)
+        # A row that ends without the others' last comma was cut in its last number.
+        cut = k > 0 and k == len(t.rows) - 1 and len(fields) < len(t.rows[k - 1][1])
+        if len(fields) > 2:  # of less, not even the time is whole
+            found.append((line, fields[:3] if cut or len(fields) < n else fields))
+    if all(len(fields) < n for _, fields in t.rows):
+        line, fields = t.rows[0]
+        raise HostnetError(
+            f"{file}: line {line}: has {len(fields)} fields and its header, line {t.line}, {n}; no row has them all, so that "
+            "nothing tells the column of each."
+        )
+    return found
+
+
 def _pcm(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) -> Recording:
-    head = [fields for _, fields in rows if not _DATE.match(fields[0])]
-    data = [(line, fields) for line, fields in rows if _DATE.match(fields[0])]
-    names = next((fields for fields in head if fields[0].lower() == "date"), [])
-    above = _columns_of(head[: head.index(names)] if names else head)
+    tables = _tables(rows)
+    names, above = tables[0].names, tables[0].above
     sockets = {m[1] for f in (*above, *names) if (m := _SOCKET_OF_PCM.match(f))}
     lower = [f.lower() for f in names]
-    if any(f.endswith(_MEMORY[0][1]) for f in lower):
-        return _pcm_memory(file, data, lower, len(sockets))
-    if {"read", "write", "exec"} <= set(lower):
-        return _pcm_main(file, data, lower, above, seconds)
-    labelled = _pcm_transposed(data, names, above) if lower[2:3] == ["ms"] else _pcm_labelled(rows)
+    memory = any(f.endswith(_MEMORY[0][1]) for f in lower)
+    if memory or {"read", "write", "exec"} <= set(lower):
+        if other := next((t for t in tables if (t.names, t.above) != (names, above)), None):
+            raise HostnetError(
+                f"{file}: the header of line {other.line} has other columns than that of line {tables[0].line}; explain each "
+                "recording by itself."
+            )
+        recordings = [_fitting(file, t) for t in tables]
+        if memory:
+            return _pcm_memory(file, [row for part in recordings for row in part], lower, len(sockets))
+        return _pcm_main(file, recordings, lower, above, seconds)
+    if lower[2:3] == ["ms"]:
+        labelled = [row for t in tables for row in _pcm_transposed(_fitting(file, t), t.names, t.above)]
+    else:
+        labelled = _pcm_labelled(file, rows)
     counted: dict[str, list[_Units]] = {}
     for line, fields, labels in labelled:
         name = _name(fields[2])[0] if len(fields) > 2 else ""
@@ -760,22 +867,65 @@ def _pcm_recording(
             if "CORE" in unit:
                 cores[unit] = cores.get(unit, 0.0) + v
     known, lost = _canonical(rates, {})
-    # PCM's cores are those of the operating system.
-    return Recording(file, known, lost, tuple(notes), {}, _busy(cores), True, sockets, parts or {})
+    names = set(rates)
+    return Recording(
+        file,
+        known,
+        lost,
+        tuple(notes),
+        {},
+        _busy(cores),
+        True,  # PCM's cores are those of the operating system
+        sockets,
+        parts or {},
+        _processor(names),
+        later_processors(names),
+    )
 
 
-def _pcm_labelled(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str], list[str]]]:
-    """Rows of events, each with the header above it that names the units of as many columns."""
+def _pcm_labelled(file: str, rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str], list[str]]]:
+    """Rows of events, each with the header above it that names the units of as many columns. Raises HostnetError for a row
+    with more fields than any header above it, or than other rows of its event where there is none."""
     found, headers, after_data = [], list[list[str]](), False
+    bare: dict[str, list[tuple[int, int]]] = {}
+    under: list[tuple[int, int]] = []
     for line, fields in rows:
         if _DATE.match(fields[0]):
             columns = len(_stripped(fields))
             found.append((line, fields, next((h for h in reversed(headers) if len(h) == columns), [])))
             after_data = True
+            if len(fields) > 2 and _known(name := _name(fields[2])[0]):
+                (under if headers else bare.setdefault(name, [])).append((line, columns))
         elif any(_socket_of(f) for f in fields):
+            if after_data:
+                _check_widths(file, under, headers)
+                under = []
             headers = [*([] if after_data else headers), _stripped(fields)]
             after_data = False
+    _check_widths(file, under, headers)
+    for widths in bare.values():
+        modes = sorted(multimode(columns for _, columns in widths))
+        cut = found[-1][0] == widths[-1][0] and widths[-1][1] == modes[0]  # the last row of a PCM that was killed
+        usual = modes[-1] if cut else modes[0]
+        for line, columns in widths:
+            if columns > usual:
+                raise _surplus(file, line, columns, usual)
     return found
+
+
+def _check_widths(file: str, widths: list[tuple[int, int]], headers: list[list[str]]) -> None:
+    """Raises HostnetError where a row, of which ``widths`` has line and number of fields, has more fields than each of the
+    headers above it, and where no row has as many as one of them."""
+    wanted = max((len(h) for h in headers), default=0)
+    for line, columns in widths:
+        if columns > wanted:
+            raise _surplus(file, line, columns, wanted)
+    if widths and not {columns for _, columns in widths} & {len(h) for h in headers}:
+        line, columns = widths[0]
+        raise HostnetError(
+            f"{file}: line {line}: has {columns} fields and its header {wanted}; no row has them all, so that nothing tells "
+            "the unit of each."
+        )
 
 
 def _stripped(fields: list[str]) -> list[str]:
@@ -862,19 +1012,20 @@ def _clock(file: str, text: str) -> float:
 
 
 def _pcm_main(
-    file: str, data: list[tuple[int, list[str]]], names: list[str], above: list[str], seconds: float | None
+    file: str, data: list[list[tuple[int, list[str]]]], names: list[str], above: list[str], seconds: float | None
 ) -> Recording:
     """The traffic that `pcm -csv` writes: GB in each interval, of the system, or of all sockets where the file has none of
-    the system. Intervals are those between the rows' times."""
+    the system. Intervals are those between the times of the rows of one recording, of which ``data`` has each by itself."""
     columns, sockets = _pcm_traffic(file, names, above)
-    found, notes = _pcm_rows(file, data, columns, names)
+    found, notes = _pcm_rows(file, [row for part in data for row in part], columns, names)
     if seconds is None:
         at = [_clock(file, time) for time, _ in found]
-        lengths = [(b - a) % 86400 for a, b in zip(at, at[1:])]
+        first = [k == 0 for part in data for k in range(len(part))]  # nothing tells how long the first rows lasted
+        lengths = [(b - a) % 86400 for a, b, begins in zip(at, at[1:], first[1:]) if not begins]
         if not any(lengths):
             same = "one row" if len(found) == 1 else "rows of one time only"
             raise HostnetError(f"{file}: has {same}, and nothing tells how long they lasted; give --seconds.")
-        found = found[1:]  # nothing tells how long the first lasted
+        found = [row for row, begins in zip(found, first) if not begins]
     else:
         lengths = [seconds / len(found)] * len(found)
     whole = [(sums, length) for (_, sums), length in zip(found, lengths) if sums is not None]

@@ -6,6 +6,8 @@ published scripts use them; other generations need other encodings.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,6 +222,29 @@ def _own() -> dict[str, set[str]]:
 
 #: Events that only one processor's list has, each with all such events of that processor.
 OWN = _own()
+
+
+def _not_of_skylake() -> dict[str, tuple[str, ...]]:
+    shared = {*BY_NAME, *_TOLD["skylake"]["too"]}
+    shared |= {n for alternatives in _TOLD["also"].values() for parts in alternatives for n in parts}
+    found: dict[str, tuple[str, ...]] = {}
+    for key, (_, named) in PROCESSORS.items():
+        for n in {n for parts in named.values() for n in parts} - shared:
+            found[n] = (*found.get(n, ()), key)
+    return found
+
+
+#: Events that the lists of Skylake and Cascade Lake servers lack, each with the processors whose lists have it.
+NOT_OF_SKYLAKE = _not_of_skylake()
+#: The platform nearest to each processor.
+PLATFORMS = {key: str(_TOLD[key]["platform"]) for key in PROCESSORS}
+
+
+def later_processors(named: Iterable[str]) -> tuple[str, ...]:
+    """Keys of the processors of one of which events called ``named`` are, where the names tell that it is neither Skylake
+    nor Cascade Lake; otherwise none."""
+    of = Counter(key for name in named for key in NOT_OF_SKYLAKE.get(name, ()))
+    return tuple(key for key, n in of.items() if n == max(of.values()))
 
 
 def template(tool: str, seconds: int = 10, processor: str = "skylake") -> str:

@@ -40,10 +40,12 @@ def machine(
     recorded: Mapping[str, float] | None = None,
     sockets: int = 1,
     busy_cores: int | None = None,
+    papers: bool = True,
 ) -> dict[str, float]:
     """Properties of the paper's machine, of
     ``platform``, or of the machine that a recording describes, with ``changes`` such as ``channels=6``. The counts are
-    of ``sockets`` sockets, and of ``busy_cores`` cores where the recording tells.
+    of ``sockets`` sockets, and of ``busy_cores`` cores where the recording tells. Without ``papers``, the machine is not the
+    paper's, whose times without contention are left out.
 
     A key whose value is unknown is absent. Raises HostnetError for a key or a value that is invalid.
     """
@@ -55,6 +57,8 @@ def machine(
     elif recorded:
         values = {k: v for k, v in values.items() if k not in _PAPERS}
         values |= {k: v for k, v in recorded.items() if k in known}
+    elif not papers:
+        values = {k: v for k, v in values.items() if k not in _PAPERS}
     values |= {k: values[k] * sockets for k in _OF_SOCKETS if k in values}
     if busy_cores is not None:
         values["cores"] = float(busy_cores)

@@ -8,8 +8,9 @@ from math import ceil
 from typing import Any
 
 from ..errors import HostnetError
+from ..model import core_class, core_unloaded_ns
 from .counters import Recording
-from .events import BY_NAME
+from .events import BY_NAME, PLATFORMS, PROCESSORS
 from .explanation import BACKGROUND_GBS, Domain, Estimate, Explanation, estimate
 from .machine import clocks, formula_part, of_socket
 
@@ -18,6 +19,8 @@ LINE = 64e-9  # one line per second in GB/s
 #: Events and constants of the machine that the formula of core reads needs.
 _READ = ("rpq_occupancy", "wmm_to_rmm", "cas_read", "cas_write", "act_read", "act_write", "pre_conflict")
 _READ_CONSTANTS = ("channels", "dclk_ghz", "c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns")
+#: Events by whose counts others are divided.
+_DIVISORS = ("cas_read", "drd_inserts")
 
 
 #: Regimes, the one that says least of a machine's limits first.
@@ -31,6 +34,8 @@ def on_platform(r: Recording, platform: Mapping[str, Any] | None, changes: Seque
     """The recording ``r`` as one of ``platform``, where one is given, and its number of sockets. No more cores are busy than
     the platform has; notes say what the file leaves open."""
     given, notes = _cores_given(changes), []
+    if r.later and platform is None and not r.machine:
+        notes.append(_another_machine(r.later))
     told = (platform or {}).get("nodes") or {}
     sockets = min(r.sockets, told["count"]) if r.nodes and "count" in told else r.sockets
     if sockets < r.sockets:
@@ -55,6 +60,16 @@ def on_platform(r: Recording, platform: Mapping[str, Any] | None, changes: Seque
             )
     parts = {name: _limited(part, notes, most) for name, part in r.parts.items()}
     return replace(_limited(r, notes, most and most * sockets), parts=parts), sockets
+
+
+def _another_machine(processors: Sequence[str]) -> str:
+    """A note on events that only ``processors`` have, of which the constants without a platform are not."""
+    names = " or ".join(PROCESSORS[key][0].removesuffix(" servers") for key in processors)
+    platforms = " or ".join(f"--platform {name}" for name in dict.fromkeys(PLATFORMS[key] for key in processors))
+    return (
+        f"the events are those of a server with {names}; clocks, channels, cores and credits are those of the paper's Cascade Lake, "
+        f"unless --set gives them, and times without contention are not known: give {platforms}, or a platform of the machine"
+    )
 
 
 def _limited(r: Recording, notes: list[str], cores: int | None) -> Recording:
@@ -154,8 +169,9 @@ def _impossible(ex: Explanation) -> list[str]:
 
 
 def _lacking(r: Recording, m: dict[str, float], events: Sequence[str], constants: Sequence[str] = ()) -> str:
-    """Events and constants that are missing, in words."""
+    """Events and constants that are missing, in words; an event that divides is missing where it was recorded as 0."""
     told = [r.why(e) for e in events if e not in r]
+    told += [f"`{e}` was recorded as 0" for e in events if e in _DIVISORS and e in r and not r.rate(e)]
     unknown = [k for k in constants if k not in m]
     if unknown:
         told.append(f"{', '.join(unknown)} of the machine: give --set {unknown[0]}=VALUE")
@@ -164,7 +180,7 @@ def _lacking(r: Recording, m: dict[str, float], events: Sequence[str], constants
 
 def _read_formula(r: Recording, m: dict[str, float]) -> dict[str, float] | None:
     """Counters of the memory controller that the formulae take; None where an event or a constant is missing."""
-    if not all(e in r for e in _READ) or not all(k in m for k in _READ_CONSTANTS) or not r.rate("cas_read"):
+    if _lacking(r, m, _READ, _READ_CONSTANTS):
         return None
     channels, dclk = m["channels"], m["dclk_ghz"] * 1e9
     counters = {
@@ -229,11 +245,8 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
             ex.unmeasured.add("c2m")
         return
     held, gbs = found
-    writes = "wbmtoi_inserts" in r and r.rate("wbmtoi_inserts") * LINE > 0.25 * gbs
-    traffic = "c2m-readwrite" if writes else "c2m-read"
-    unloaded = None
-    if "c2m_read_ns" in m and (not writes or "c2m_write_ns" in m):
-        unloaded = m["c2m_read_ns"] + (m["c2m_write_ns"] if writes else 0.0)
+    traffic = core_class(gbs, r.rate("wbmtoi_inserts") * LINE if "wbmtoi_inserts" in r else 0.0)
+    unloaded = core_unloaded_ns(traffic, m)
     each = m.get("lfb_credits")
     cores = m.get("cores")
     least = max(ceil(held / each), 1) if each else None
@@ -264,11 +277,11 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
         return
     hw = formula_part(m)
     ex.estimates.append(estimate(traffic, counters, hw, held, gbs, lfb.little_ns))
-    if cha is None:
-        ex.missing.append("admission at the CHA (events drd_occupancy and drd_inserts)")
-        return
-    # Without contention the same difference is the path from core to CHA, plus the part of the write.
-    if "cha_dram_read_ns" in m:
+    if lacking := _lacking(r, m, ("drd_occupancy", "drd_inserts"), ("cha_ghz", "cha_dram_read_ns")):
+        ex.missing.append(f"admission at the CHA ({lacking})")
+    elif (
+        cha is not None
+    ):  # without contention the same difference is the path from core to CHA, plus the part of the write
         admission = lfb.little_ns - cha
         ex.facts["admission_c2m_ns"] = max(admission - (unloaded - m["cha_dram_read_ns"]), 0.0)
         with_admission = estimate(traffic, counters, hw, held, gbs, lfb.little_ns, admission)
@@ -286,12 +299,15 @@ def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[s
     iio = Domain("IIO write buffer", "p2m", m.get("iio_write_credits"), held, gbs, unloaded_ns=m.get("p2m_write_ns"))
     ex.domains.append(iio)
     device = [n for n in ("iowr", "itom") if f"{n}_occupancy" in r]
-    if "wpq_ge34" not in r or "wbmtoi_occupancy" not in r or not device or "cha_ghz" not in m:
-        ex.missing.append("the write formula (events wpq_ge34, wbmtoi_occupancy and iowr_occupancy or itom_occupancy)")
+    needed = ("wpq_ge34", "wbmtoi_occupancy", *([] if device else ["iowr_occupancy"]))
+    if lacking := _lacking(r, m, needed, ("cha_ghz",)):
+        ex.missing.append(f"the write formula ({lacking})")
         return True
     waiting = r.rate("wbmtoi_occupancy", *(f"{n}_occupancy" for n in device)) / (m["cha_ghz"] * 1e9)
     ex.facts["waiting_writes"] = waiting
-    if counters is not None:
+    if counters is None:
+        ex.missing.append("the write formula (it needs what the formula of reads needs)")
+    else:
         e: Estimate = estimate(
             "p2m-write", {**counters, "waiting_writes": waiting}, formula_part(m), held, gbs, iio.little_ns
         )

@@ -10,7 +10,7 @@ from .. import drops, intervals, tenants
 from .._core import version
 from ..errors import HostnetError
 from ..intervals import Interval
-from ..model import channels_per_used, classes_of, counters_of, hardware_of
+from ..model import channels_per_used, classes_of, core_class, core_unloaded_ns, counters_of, hardware_of
 from ..results import Result
 from . import advice
 from .explanation import CORES_BUSY, Domain, Explanation, estimate
@@ -127,7 +127,7 @@ def explain(result: Result) -> Explanation:
     )
     core, device = classes_of(m)
     if core:
-        _core(ex, result, core, known)
+        _core(ex, result, known)
     held = max((d.busy for d in ex.of("c2m")), default=0.0)
     if facts.get("lfb_fullest_util", 0.0) < held + _UNEQUAL:  # the domain of all cores tells the same
         facts.pop("lfb_fullest_util", None)
@@ -397,7 +397,13 @@ def line_fill_buffers(result: Result) -> tuple[float, float, float | None] | Non
     return sum(row["occupancy_avg"] for row in own), arrivals * 1e6, waited / arrivals if arrivals else None
 
 
-def _core(ex: Explanation, result: Result, traffic: str, known: Mapping[str, Interval]) -> None:
+def write_backs(result: Result) -> float:
+    """Lines a second that cores write back to memory through the home agent."""
+    rows = result.table("domains").to_dicts() if "domains" in result.tables else []
+    return sum(row["arrivals_per_us"] or 0.0 for row in rows if row["domain"] == "CHA c2m_write") * 1e6
+
+
+def _core(ex: Explanation, result: Result, known: Mapping[str, Interval]) -> None:
     m, cores = result.metrics, cores_of(result.spec)
     found, credits = line_fill_buffers(result), m.get("lfb_credits")
     if found is None or credits is None:
@@ -405,7 +411,10 @@ def _core(ex: Explanation, result: Result, traffic: str, known: Mapping[str, Int
     held, lines, direct = found
     if m.get("net_lfb_occ"):
         known = {}  # of the cores that only receive, no interval is known
-    unloaded = m.get("c2m_read_unloaded_ns")
+    traffic = core_class(lines, write_backs(result))
+    unloaded = core_unloaded_ns(
+        traffic, {"c2m_read_ns": m.get("c2m_read_unloaded_ns"), "c2m_write_ns": m.get("c2m_write_unloaded_ns")}
+    )
     rate = lines * 64e-9
     ex.domains.append(
         Domain(

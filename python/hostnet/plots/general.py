@@ -34,7 +34,7 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
     """
     import polars as pl
 
-    hues = [hue] if isinstance(hue, str) else list(hue or ())
+    hues = [] if hue is None else [hue] if isinstance(hue, str) or not isinstance(hue, Iterable) else list(hue)
     _there(frame, (x, y, *hues))
     with style():
         fig = new_figure(6.4, 4.0)

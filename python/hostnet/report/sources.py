@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._toml import TEXT
 from ..errors import HostnetError
 from ..output import files_of
 from ..results import fault, read_result
@@ -31,7 +32,7 @@ def load(source: Path) -> list[dict[str, Any]]:
     results = []
     for file in files_of(source, "*.json"):
         try:
-            data = json.loads(file.read_text(encoding="utf-8"))
+            data = json.loads(file.read_text(encoding=TEXT))
         except OSError as e:
             raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
         except (ValueError, RecursionError):
@@ -49,7 +50,7 @@ def load(source: Path) -> list[dict[str, Any]]:
 def objects(file: Path, keys: Sequence[str], *, whole: bool = False) -> list[dict[str, Any]]:
     """The JSON objects of a study's file, one for the whole file or one per line, that have these keys."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding=TEXT)
     except OSError as e:
         raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
     except UnicodeDecodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -220,12 +220,14 @@ class BuiltStudies:
         return {s.table: key for key, s in self._all.items()}
 
     def check(self, claims: Iterable[Claim]) -> None:
-        """Raises ClaimError for a claim whose query reads a column that no study's table has."""
+        """Raises ClaimError for a claim of a study that does not exist, and for one whose query reads a column that no study's
+        table has."""
         con = connect()
         for claim in claims:
+            tables = tables_of(con, claim) if claim.eval else set()
+            self._check_experiment(claim, tables)
             if not claim.eval:
                 continue
-            tables = tables_of(con, claim)
             studies = [s for s in self._all.values() if s.table in tables]
             if len(studies) < len(tables):  # another table, such as one of events, has columns of its own
                 continue
@@ -242,6 +244,24 @@ class BuiltStudies:
                     matching(name)
                 except HostnetError as e:
                     raise claim.error("eval", str(e)) from None
+
+    def _check_experiment(self, claim: Claim, tables: Collection[str]) -> None:
+        """Raises ClaimError where no study is the one that the claim's `experiment` names. A claim about a figure that is not
+        built yet passes, and one of a system without studies whose query reads tables of such alone."""
+        from ..studies import SYSTEMS, not_built
+
+        studies = self.studies()
+        if claim.table in studies:
+            return
+        figures = [figure for system, figure in studies.values() if system == claim.system]
+        waits = claim.system in SYSTEMS and (not claim.eval or claim.figure in not_built(claim.system))
+        if figures and not waits:
+            raise claim.error(
+                "experiment", f"{claim.system} has no study {claim.figure!r}; {nearest(claim.figure, figures)}"
+            )
+        if not figures and tables and all(study_of(table, studies) for table in tables):
+            systems = list(dict.fromkeys(system for system, _ in studies.values()))
+            raise claim.error("experiment", f"there is no system {claim.system!r}; {nearest(claim.system, systems)}")
 
     def run_first_points(self, claims: Iterable[Claim]) -> None:
         """Runs the first points of all studies that the claims read, so that `run` finds their results in the cache."""

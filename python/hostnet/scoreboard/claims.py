@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._toml import tomllib
+from .._toml import TEXT, tomllib
 from ..errors import HostnetError
 from ..paths import CLAIMS, nearest
 from ..renamed import query
@@ -97,7 +97,7 @@ def load(path: str | Path) -> list[Claim]:
     # Claims that come with hostnet have the same names as in the repository, wherever they are installed.
     file = f"claims/{Path(path).name}" if Path(path).parent == CLAIMS else str(path)
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        document = tomllib.loads(Path(path).read_text(encoding=TEXT))
     except OSError as e:
         raise ClaimError(file, None, None, f"cannot be read ({e.strerror or e})") from None
     except UnicodeDecodeError:

@@ -357,6 +357,8 @@ def _result(
         return Result(claim, "disputed", reason=claim.disputed)
     if needs is None:
         missing = f"no study `{claim.system} {claim.figure}`" if claim.table not in studies else "no query measures it"
+        if all(system != claim.system for system, _ in studies.values()):
+            missing += "; --studies FILE names studies of your own"
         return Result(claim, "not built yet", reason=missing)
     for study in sorted(needs & failures.keys() & lacking.keys()):
         return Result(claim, "not built yet", reason=lacking[study])

@@ -397,7 +397,7 @@ def names() -> list[tuple[str, str]]:
 
 def of(system: str) -> list[Study]:
     """The studies of a system, or those of a user's file (``mine.toml``). Raises HostnetError where there is neither."""
-    if system.endswith(".toml"):
+    if isinstance(system, str) and system.endswith(".toml"):
         from .own import load
 
         return load(system)

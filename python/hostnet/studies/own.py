@@ -10,7 +10,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-from .._toml import tomllib
+from .._toml import TEXT, tomllib
 from ..api import MOST_POINTS
 from ..declared import matching, unit
 from ..errors import HostnetError, SpecError
@@ -76,7 +76,7 @@ def load(path: str | Path) -> list[Study]:
     """All studies of one file, in its order. Raises HostnetError for anything malformed, before anything runs."""
     place = _Place(str(path))
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        document = tomllib.loads(Path(path).read_text(encoding=TEXT))
     except OSError as e:
         raise place.error(f"cannot be read ({e.strerror or e})") from None
     except UnicodeDecodeError:

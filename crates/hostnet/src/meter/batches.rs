@@ -119,7 +119,11 @@ impl Batches {
             }
             some = true;
             let found = self.of_metric(id, CONFIDENCE);
-            let half = found.map_or(f64::INFINITY, |i| (i.high - value).max(value - i.low));
+            let whole = |i: &Interval| i.low > 0.0 && (m.unit != "fraction" || i.high < 1.0);
+            let half = found.map_or(f64::INFINITY, |i| match whole(&i) {
+                true => (i.high - i.low) / 2.0,
+                false => (i.high - value).max(value - i.low), // an end that no value goes beyond is nearer
+            });
             let enough = half <= precision * value.abs() || m.unit == "fraction" && half <= precision;
             if !enough {
                 left.push((id, half / value.abs()));
