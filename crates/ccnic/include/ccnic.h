@@ -93,7 +93,7 @@ typedef struct ccnic_config {
   uint32_t nt_stores;     /* 1: non-temporal payload stores (Rust writers and the NIC) */
   uint32_t buffers;       /* large buffers before the split, 64 to 2^20 */
   uint32_t large_bytes;   /* a power of two, 1024 to 32768 */
-  uint32_t small_bytes;   /* a power of two, 64 to 1024 */
+  uint32_t small_bytes;   /* a power of two, 64 to 1024, at most the payload of a large buffer */
   uint32_t small_percent; /* share of the large buffers that is split, 0 to 90 */
   uint32_t objects;       /* objects outside the pool */
   uint32_t object_bytes;  /* a power of two, 64 to 32768 */

@@ -72,7 +72,8 @@ pub struct Config {
     pub buffers: u32,
     /// Bytes of a large buffer, a power of two, 1024 to 32768.
     pub large_bytes: u32,
-    /// Bytes of a small buffer, a power of two, 64 to 1024.
+    /// Bytes of a small buffer, a power of two, 64 to 1024; with [`small`](Self::small) no more than the payload of a
+    /// large buffer.
     pub small_bytes: u32,
     /// Share of the large buffers that is split into small ones, in percent, 0 to 90.
     pub small_percent: u32,
@@ -200,6 +201,15 @@ impl Config {
         }
         if self.payload != 0 {
             range("payload", self.payload, 64, self.large_bytes - self.headroom)?;
+        }
+        // Small packets go into large buffers where small ones run out.
+        if self.small && self.small_bytes > self.capacity() {
+            return Err(Error::Config(format!(
+                "small_bytes = {} is more than the {} payload bytes of a large buffer; the nearest valid value is {}",
+                self.small_bytes,
+                self.capacity(),
+                1 << self.capacity().ilog2()
+            )));
         }
         if self.mtu != 0 {
             range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
