@@ -37,8 +37,10 @@ typedef struct ccnic_pool ccnic_pool;
 
 /* A buffer handle: 16 bytes of plain data, alignment 8. The payload starts `addr` bytes after
  * ccnic_base(). Set `len` (and CCNIC_MORE in `flags`) before sending; `addr` may be moved
- * forward inside the buffer to strip a header. A handle is dead once its buffer was sent or
- * freed; using it again is reported (CCNIC_EUSAGE) and does no harm. */
+ * forward inside the buffer to strip a header. Each send or free of a
+ * buffer takes one of the caller's references: one from ccnic_alloc or ccnic_rx, and one from
+ * each ccnic_retain. Without a reference the handle is dead: a send is refused (CCNIC_EUSAGE), a
+ * free does not count it, and neither does harm. */
 typedef struct ccnic_buf {
   uint64_t addr;
   uint32_t index;
@@ -183,8 +185,9 @@ void ccnic_queue_close(ccnic_queue *queue);
 int ccnic_alloc(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n, uint32_t size_hint);
 /* Drops one reference of each buffer. Returns how many were really the caller's. */
 int ccnic_free(ccnic_queue *queue, const ccnic_buf *bufs, uint32_t n);
-/* Adds a reference: the buffer survives one more send or free. Its payload must not change
- * while it is in flight. */
+/* Adds a reference to those of the caller: the buffer can be sent or freed once more. It returns
+ * to the pool when the caller has no reference and no transmission of it is in flight. Its payload
+ * must not change while it is in flight. */
 int ccnic_retain(ccnic_queue *queue, const ccnic_buf *buf);
 /* Sends packets from the front of `bufs`; returns how many buffers were taken (whole packets
  * only). The rest still belong to the caller. */

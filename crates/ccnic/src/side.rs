@@ -98,11 +98,13 @@ impl HostPool {
             let mut n = 0;
             for b in chunk {
                 let large = self.0.layout.spans[Class::Large as usize].holds(b.index);
-                if large && self.0.ledger.shift(0, b.index, Owner::User, Owner::Away) {
-                    scratch[n] = self.0.layout.addr(b.index);
-                    n += 1;
-                } else {
-                    own += usize::from(large && self.0.ledger.drop_ref(b.index));
+                match large.then(|| self.0.ledger.drop_ref(0, b.index, Owner::Away)).flatten() {
+                    Some(true) => {
+                        scratch[n] = self.0.layout.addr(b.index);
+                        n += 1;
+                    }
+                    Some(false) => own += 1,
+                    None => {}
                 }
             }
             if n > 0 {
@@ -408,14 +410,14 @@ impl Side {
         let shared = &self.shared;
         if index as usize >= shared.layout.pooled() {
             // Objects belong to the application; only their references are counted.
-            return shared.ledger.drop_ref(index) || shared.ledger.shift(self.epoch, index, Owner::User, Owner::Away);
+            return shared.ledger.drop_ref(self.epoch, index, Owner::Away).is_some();
         }
-        if !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
-            let dropped = shared.ledger.drop_ref(index);
-            // Between the two, another thread may have dropped the reference before the last.
-            if dropped || !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
-                self.stats.misuse += u64::from(!dropped);
-                return dropped;
+        match shared.ledger.drop_ref(self.epoch, index, Owner::Stack) {
+            Some(true) => {}
+            Some(false) => return true,
+            None => {
+                self.stats.misuse += 1;
+                return false;
             }
         }
         let class = if index < shared.layout.spans[1].first() { 0 } else { 1 };
@@ -489,7 +491,7 @@ impl Side {
     pub fn may_send(&mut self, b: &RawBuf) -> bool {
         let shared = &self.shared;
         let ok = shared.layout.check(b.desc(false)).is_some_and(|p| p.index() == b.index)
-            && shared.ledger.is_user(self.epoch, b.index);
+            && shared.ledger.sends(self.epoch, b.index) > 0;
         self.stats.misuse += u64::from(!ok);
         ok
     }

@@ -40,7 +40,7 @@ pub struct HostQueue {
 pub(crate) struct Rings {
     tx: Producer,
     rx: Rx,
-    /// Per ring slot: the lent buffer in flight there, as index + 1, with [`SOLE`].
+    /// Per ring slot: the lent buffer in flight there, as index + 1.
     lent: Vec<u32>,
     lent_open: usize,
     swept: u64,
@@ -76,11 +76,9 @@ impl Rings {
     /// Gives up what the rings hold: references of lent buffers, and buffers not delivered yet.
     pub(crate) fn clear(&mut self, shared: &Shared) {
         for entry in self.lent.iter_mut().map(std::mem::take) {
-            let index = (entry & !SOLE).wrapping_sub(1);
-            if entry & SOLE != 0 {
-                shared.ledger.shift(0, index, Owner::Lent, Owner::Away);
-            } else if entry != 0 {
-                let _ = shared.ledger.drop_ref(index) || shared.ledger.shift(0, index, Owner::User, Owner::Away);
+            let index = entry.wrapping_sub(1);
+            if entry != 0 && shared.ledger.land(index) {
+                shared.ledger.shift(0, index, Owner::User, Owner::Away);
             }
         }
         for b in &self.held[self.held_at..self.held_end] {
@@ -121,9 +119,6 @@ impl Doors {
         }
     }
 }
-
-/// Mark of a lent buffer that nobody else refers to.
-const SOLE: u32 = 1 << 31;
 
 enum Rx {
     Lines(Consumer),
@@ -199,7 +194,8 @@ impl HostQueue {
 
     /// Adds a reference and returns a second handle, for a buffer that must outlive its
     /// transmission (retransmission, several receivers). While it has several references
-    /// the NIC does not recycle it. Its payload must not change before the send completes.
+    /// the NIC does not recycle it. Each handle is sent or freed once. Its payload must not change
+    /// before the send completes.
     pub fn retain(&mut self, buf: &Buf) -> Result<Buf, Error> {
         self.retain_index(buf.0.index).map(|()| Buf(buf.0))
     }

@@ -78,6 +78,49 @@ static int host_side(struct setup *s) {
   return 0;
 }
 
+/* The NIC reads everything that was sent; returns how many lent buffers came back. */
+static int complete(struct setup *s) {
+  ccnic_buf out[4];
+  while (ccnic_nic_tx_poll(s->far, out, 4) > 0)
+    ccnic_nic_tx_done(s->far);
+  return ccnic_sweep(s->queue[0]);
+}
+
+/* A retained buffer is sent or freed once per reference, and given out again only when its
+ * transmissions are over. */
+static int retained(struct setup *s) {
+  ccnic_buf b, twice[2], other[64];
+  CHECK(complete(s) >= 0);
+  CHECK(ccnic_alloc(s->queue[0], &b, 1, 64) == 1);
+  b.len = 64;
+  CHECK(ccnic_retain(s->queue[0], &b) == 0);
+  CHECK(ccnic_tx(s->queue[0], &b, 1) == 1 && ccnic_tx(s->queue[0], &b, 1) == 1);
+  CHECK(ccnic_tx(s->queue[0], &b, 1) == CCNIC_EUSAGE && ccnic_free(s->queue[0], &b, 1) == 0);
+  CHECK(ccnic_retain(s->queue[0], &b) == CCNIC_EUSAGE);
+  CHECK(complete(s) == 2);
+
+  CHECK(ccnic_alloc(s->queue[0], &b, 1, 64) == 1);
+  b.len = 64;
+  CHECK(ccnic_retain(s->queue[0], &b) == 0);
+  CHECK(ccnic_tx(s->queue[0], &b, 1) == 1);
+  CHECK(ccnic_free(s->queue[0], &b, 1) == 1 && ccnic_free(s->queue[0], &b, 1) == 0);
+  int n = ccnic_alloc(s->queue[0], other, 64, 64);
+  CHECK(n > 0);
+  for (int i = 0; i < n; i++)
+    CHECK(other[i].index != b.index);
+  CHECK(ccnic_free(s->queue[0], other, n) == n);
+  CHECK(complete(s) == 1);
+
+  /* Twice in a burst with two references. */
+  CHECK(ccnic_alloc(s->queue[0], &b, 1, 64) == 1);
+  b.len = 64;
+  CHECK(ccnic_retain(s->queue[0], &b) == 0);
+  twice[0] = twice[1] = b;
+  CHECK(ccnic_tx(s->queue[0], twice, 2) == 2 && ccnic_tx(s->queue[0], &b, 1) == CCNIC_EUSAGE);
+  CHECK(complete(s) == 2);
+  return 0;
+}
+
 static int nic_side(struct setup *s) {
   ccnic_buf b[8];
   /* One buffer twice, in one call and in two. */
@@ -141,7 +184,7 @@ int main(void) {
 
   for (int unoptimised = 0; unoptimised < 2; unoptimised++) {
     struct setup s;
-    if (open_all(&s, unoptimised) || host_side(&s) || works(&s) || nic_side(&s) || works(&s) || close_all(&s))
+    if (open_all(&s, unoptimised) || host_side(&s) || works(&s) || retained(&s) || works(&s) || nic_side(&s) || works(&s) || close_all(&s))
       return 1;
   }
   puts("ok");
