@@ -93,7 +93,8 @@ typedef struct ccnic_config {
   uint32_t nonseq;        /* 1: successive buffers are not adjacent */
   uint32_t small;         /* 1: small buffers for small packets */
   uint32_t nt_stores;     /* 1: non-temporal payload stores (Rust writers and the NIC) */
-  uint32_t buffers;       /* large buffers before the split, 64 to 2^20 */
+  uint32_t buffers;       /* large buffers before the split, 64 to 2^20; without a shared pool
+                             at least 16 per queue are left */
   uint32_t large_bytes;   /* a power of two, 1024 to 32768 */
   uint32_t small_bytes;   /* a power of two, 64 to 1024, at most the payload of a large buffer */
   uint32_t small_percent; /* share of the large buffers that is split, 0 to 90 */
@@ -127,7 +128,7 @@ typedef struct ccnic_stats {
   uint64_t faults;                /* faults of the peer */
   uint64_t starved;               /* calls that found too few free buffers */
   uint64_t oversize;              /* packets over the MTU, or over four buffers */
-  uint64_t resets;                /* resets of the port */
+  uint64_t resets;                /* resets of the port since the queue started */
   uint64_t sleeps, wakes;         /* event mode: own sleeps, and wake-ups of the other side */
   uint64_t drops;                 /* packets that the NIC says it dropped */
 } ccnic_stats;
@@ -208,7 +209,8 @@ void ccnic_disarm(ccnic_queue *queue);
 /* Checks a copy of the 12 bytes in front of a frame of `frame` bytes: CCNIC_EFAULT if a value
  * leads outside the frame. */
 int ccnic_offload_parse(const void *bytes, uint32_t frame, ccnic_offload *out);
-/* Frees retained buffers whose transmission completed; returns how many. Optional. */
+/* Frees retained buffers whose transmission completed; returns how many. Optional. With none it
+ * looks whether the NIC has stopped on a fault (CCNIC_EFAULT), for programs that only send. */
 int ccnic_sweep(ccnic_queue *queue);
 
 /* The port's large buffers for an allocator of another framework. On a port with one queue

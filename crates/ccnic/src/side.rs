@@ -354,8 +354,9 @@ impl Side {
     #[cold]
     fn hunger(&mut self, short: bool) {
         self.stats.starved += u64::from(short);
-        if short != self.hungry {
-            self.hungry = short;
+        self.hungry = short;
+        // Another side may have found that it is over.
+        if short != (self.shared.region.get(layout::W_HUNGER) != 0) {
             self.shared.region.put(layout::W_HUNGER, u64::from(short));
         }
     }
@@ -432,8 +433,30 @@ impl Side {
     /// the pool at once.
     #[inline]
     pub fn free_done(&mut self) {
-        if !self.shared.config.recycle || self.shared.region.get(layout::W_HUNGER) != 0 {
+        if !self.shared.config.recycle {
             self.spill_all();
+        } else if self.shared.region.get(layout::W_HUNGER) != 0 {
+            self.feed();
+        }
+    }
+
+    /// Gives everything to the side that starves, and says that it is over when the pool has half of its large buffers:
+    /// as many as there are beside full stacks.
+    #[cold]
+    fn feed(&mut self) {
+        self.spill_all();
+        let Shared { region, layout: lay, .. } = &*self.shared;
+        let large = Class::Large as usize;
+        if 2 * lay.pools[large].len(region) >= u64::from(lay.spans[large].count()) {
+            region.put(layout::W_HUNGER, 0);
+        }
+    }
+
+    /// Empties the stacks into the pool at the end of a queue, which asks nobody for theirs any more.
+    pub fn retire(&mut self) {
+        self.spill_all();
+        if std::mem::take(&mut self.hungry) {
+            self.shared.region.put(layout::W_HUNGER, 0);
         }
     }
 

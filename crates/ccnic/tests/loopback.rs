@@ -353,6 +353,14 @@ fn bad_configurations_are_refused_by_name() {
             Config { small_bytes: 1024, large_bytes: 1024, headroom: 128, ..Config::default() },
             "small_bytes = 1024 is more than the 896 payload bytes of a large buffer; the nearest valid value is 512",
         ),
+        (
+            Config { queues: 5, buffers: 64, ..Config::unoptimised() },
+            "buffers = 64 leaves fewer than 16 large buffers for each of 5 queues; the nearest valid value is 80",
+        ),
+        (
+            Config { queues: 4, buffers: 64, small: true, ..Config::unoptimised() },
+            "buffers = 64 leaves fewer than 16 large buffers for each of 4 queues; the nearest valid value is 85",
+        ),
     ] {
         let Err(e) = HostPort::create_private(config) else { panic!("{key} accepted") };
         assert!(e.to_string().starts_with(key), "{e}");

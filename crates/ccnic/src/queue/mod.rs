@@ -17,7 +17,7 @@ use crate::raw::Region;
 use crate::ring::{Consumer, Producer};
 use crate::side::{Shared, Side, Stats};
 
-/// TX buffers the host lets complete before it sweeps them.
+/// Most TX buffers the host lets complete before it sweeps them.
 const SWEEP: usize = 32;
 const BURST: usize = 64;
 
@@ -30,6 +30,8 @@ pub struct HostQueue {
     id: usize,
     /// True when the other side may sleep.
     event: bool,
+    /// Lent buffers from which on a burst begins with a sweep.
+    sweep_at: usize,
     doors: Arc<Doors>,
     rings: Rings,
     /// Handles of a burst, on their way between a vector and the rings.
@@ -58,7 +60,7 @@ impl Rings {
             let lazy = shared.config.rx_lazy as usize * 4 / q.rx.group.max(1);
             Rx::Lines(Consumer::new(q.rx.clone(), lazy.max(1)))
         } else {
-            Rx::Slots(PostHost::new(q.rx.clone()))
+            Rx::Slots(PostHost::new(q.rx.clone(), shared.config.blanks()))
         };
         Rings {
             tx: Producer::new(q.tx.clone()),
@@ -140,7 +142,10 @@ impl HostQueue {
             _ => Rings::new(shared, id),
         };
         drop(all);
+        // Where all are lent, what one queue has not swept is missing to the others.
+        let sweep_at = if shared.config.shared_pool { SWEEP } else { SWEEP.min(shared.config.to_send() / 2) };
         Ok(HostQueue {
+            sweep_at,
             side: Side::new(shared.clone(), 0),
             region: shared.region.clone(),
             id,
@@ -172,7 +177,7 @@ impl HostQueue {
 
     pub(crate) fn alloc_raw(&mut self, out: &mut [RawBuf], size_hint: usize) -> usize {
         let mut n = self.side.alloc(size_hint, out);
-        if n < out.len() && self.rings.lent_open > 0 && self.sweep().is_ok() {
+        if n < out.len() && self.rings.lent_open > 0 && self.sweep_lent().is_ok() {
             n += self.side.alloc(size_hint, &mut out[n..]);
         }
         n
@@ -215,6 +220,15 @@ impl HostQueue {
         self.rings.fault = Some(fault);
         self.side.stats.faults += 1;
         Error::Fault(fault)
+    }
+
+    /// Looks whether the NIC has stopped on a fault.
+    fn peer_fault(&mut self) -> Result<(), Error> {
+        if self.region.get(layout::w_fault(self.id)) == 0 {
+            Ok(())
+        } else {
+            Err(self.fail(Fault::Peer))
+        }
     }
 
     /// Delivers what came before the fault; the next call reports it.
@@ -313,7 +327,7 @@ impl HostQueue {
 impl Drop for HostQueue {
     /// Gives the stacks back to the pool; the rings wait for the queue to be opened again.
     fn drop(&mut self) {
-        self.side.spill_all();
+        self.side.retire();
         let fresh = Rings::new(&self.side.shared, self.id);
         let rings = std::mem::replace(&mut self.rings, fresh);
         self.doors.lock()[self.id] = Door::Closed(Some(Box::new(rings)));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{HostQueue, BURST, SWEEP};
+use super::{HostQueue, BURST};
 use crate::buf::{Buf, RawBuf};
 use crate::desc::{Desc, MORE, OFFLOAD};
 use crate::error::{Error, Fault};
@@ -51,8 +51,8 @@ impl HostQueue {
         self.usable()?;
         if self.rings.lent_open == 0 {
             self.rings.swept = self.rings.tx.position();
-        } else if self.rings.lent_open >= SWEEP {
-            self.sweep()?;
+        } else if self.rings.lent_open >= self.sweep_at {
+            self.sweep_lent()?;
         }
         let group = self.rings.tx.group();
         let mut done = self.tx_lines(bufs);
@@ -82,7 +82,7 @@ impl HostQueue {
             if self.rings.lent_open > 0
                 && self.rings.tx.position() + units as u64 - self.rings.swept > self.rings.tx.units()
             {
-                if let Err(e) = self.sweep() {
+                if let Err(e) = self.sweep_lent() {
                     outcome = Err(e);
                     break;
                 }
@@ -107,7 +107,9 @@ impl HostQueue {
             }
             Ok(done)
         } else {
-            outcome.map(|()| 0)
+            outcome?;
+            // A ring that stays full may be that of a NIC that has stopped.
+            self.peer_fault().map(|()| 0)
         }
     }
 
@@ -231,8 +233,17 @@ impl HostQueue {
     }
 
     /// Frees the lent buffers whose transmission has completed; returns how many. The burst
-    /// calls do this by themselves when buffers or slots run short.
+    /// calls do this by themselves when buffers or slots run short. With none it looks whether the
+    /// NIC has stopped on a fault, for applications that only send.
     pub fn sweep(&mut self) -> Result<usize, Error> {
+        let n = self.sweep_lent()?;
+        if n == 0 {
+            self.peer_fault()?;
+        }
+        Ok(n)
+    }
+
+    pub(super) fn sweep_lent(&mut self) -> Result<usize, Error> {
         self.usable()?;
         let group = self.rings.tx.group();
         let to = match self.rings.tx.consumed(&self.region, self.rings.swept) {
