@@ -9,7 +9,8 @@
  * its port. No burst call blocks or makes a system call.
  *
  * Results: counts are >= 0; failures are the negative codes below, with a sentence in
- * ccnic_last_error(). After CCNIC_EFAULT the queue stays stopped until ccnic_port_recover.
+ * ccnic_last_error(). A null pointer is CCNIC_EUSAGE, except for an array of no buffers. After
+ * CCNIC_EFAULT the queue stays stopped until ccnic_port_recover.
  */
 #ifndef CCNIC_H
 #define CCNIC_H
@@ -37,8 +38,10 @@ typedef struct ccnic_pool ccnic_pool;
 
 /* A buffer handle: 16 bytes of plain data, alignment 8. The payload starts `addr` bytes after
  * ccnic_base(). Set `len` (and CCNIC_MORE in `flags`) before sending; `addr` may be moved
- * forward inside the buffer to strip a header. A handle is dead once its buffer was sent or
- * freed; using it again is reported (CCNIC_EUSAGE) and does no harm. */
+ * forward inside the buffer to strip a header. Each send or free of a
+ * buffer takes one of the caller's references: one from ccnic_alloc or ccnic_rx, and one from
+ * each ccnic_retain. Without a reference the handle is dead: a send is refused (CCNIC_EUSAGE), a
+ * free does not count it, and neither does harm. */
 typedef struct ccnic_buf {
   uint64_t addr;
   uint32_t index;
@@ -91,9 +94,10 @@ typedef struct ccnic_config {
   uint32_t nonseq;        /* 1: successive buffers are not adjacent */
   uint32_t small;         /* 1: small buffers for small packets */
   uint32_t nt_stores;     /* 1: non-temporal payload stores (Rust writers and the NIC) */
-  uint32_t buffers;       /* large buffers before the split, 64 to 2^20 */
+  uint32_t buffers;       /* large buffers before the split, 64 to 2^20; without a shared pool
+                             at least 16 per queue are left */
   uint32_t large_bytes;   /* a power of two, 1024 to 32768 */
-  uint32_t small_bytes;   /* a power of two, 64 to 1024 */
+  uint32_t small_bytes;   /* a power of two, 64 to 1024, at most the payload of a large buffer */
   uint32_t small_percent; /* share of the large buffers that is split, 0 to 90 */
   uint32_t objects;       /* objects outside the pool */
   uint32_t object_bytes;  /* a power of two, 64 to 32768 */
@@ -125,7 +129,7 @@ typedef struct ccnic_stats {
   uint64_t faults;                /* faults of the peer */
   uint64_t starved;               /* calls that found too few free buffers */
   uint64_t oversize;              /* packets over the MTU, or over four buffers */
-  uint64_t resets;                /* resets of the port */
+  uint64_t resets;                /* resets of the port since the queue started */
   uint64_t sleeps, wakes;         /* event mode: own sleeps, and wake-ups of the other side */
   uint64_t drops;                 /* packets that the NIC says it dropped */
 } ccnic_stats;
@@ -148,7 +152,8 @@ int ccnic_port_create(const ccnic_config *config, ccnic_port **out);
 void ccnic_port_destroy(ccnic_port *port);
 /* Hands the region to the NIC process listening on the Unix socket `path`. */
 int ccnic_port_connect(ccnic_port *port, const char *path);
-/* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). */
+/* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). A CPU that the thread may not
+ * use is refused, and so is a port that has a NIC. */
 int ccnic_port_start_loopback(ccnic_port *port, int cpu);
 /* Stops the NIC thread, or parts from the NIC process (waits at most two seconds for its
  * queues to stop); call ccnic_port_recover before the next NIC. */
@@ -183,8 +188,9 @@ void ccnic_queue_close(ccnic_queue *queue);
 int ccnic_alloc(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n, uint32_t size_hint);
 /* Drops one reference of each buffer. Returns how many were really the caller's. */
 int ccnic_free(ccnic_queue *queue, const ccnic_buf *bufs, uint32_t n);
-/* Adds a reference: the buffer survives one more send or free. Its payload must not change
- * while it is in flight. */
+/* Adds a reference to those of the caller: the buffer can be sent or freed once more. It returns
+ * to the pool when the caller has no reference and no transmission of it is in flight. Its payload
+ * must not change while it is in flight. */
 int ccnic_retain(ccnic_queue *queue, const ccnic_buf *buf);
 /* Sends packets from the front of `bufs`; returns how many buffers were taken (whole packets
  * only). The rest still belong to the caller. */
@@ -205,7 +211,8 @@ void ccnic_disarm(ccnic_queue *queue);
 /* Checks a copy of the 12 bytes in front of a frame of `frame` bytes: CCNIC_EFAULT if a value
  * leads outside the frame. */
 int ccnic_offload_parse(const void *bytes, uint32_t frame, ccnic_offload *out);
-/* Frees retained buffers whose transmission completed; returns how many. Optional. */
+/* Frees retained buffers whose transmission completed; returns how many. Optional. With none it
+ * looks whether the NIC has stopped on a fault (CCNIC_EFAULT), for programs that only send. */
 int ccnic_sweep(ccnic_queue *queue);
 
 /* The port's large buffers for an allocator of another framework. On a port with one queue

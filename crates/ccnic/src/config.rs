@@ -68,11 +68,12 @@ pub struct Config {
     pub small: bool,
     /// Payload stores bypass the caches (ablation).
     pub nt_stores: bool,
-    /// Large buffers before the split into small ones, 64 to 2^20.
+    /// Large buffers before the split into small ones, 64 to 2^20; without a shared pool at least 16 per queue are left.
     pub buffers: u32,
     /// Bytes of a large buffer, a power of two, 1024 to 32768.
     pub large_bytes: u32,
-    /// Bytes of a small buffer, a power of two, 64 to 1024.
+    /// Bytes of a small buffer, a power of two, 64 to 1024; with [`small`](Self::small) no more than the payload of a
+    /// large buffer.
     pub small_bytes: u32,
     /// Share of the large buffers that is split into small ones, in percent, 0 to 90.
     pub small_percent: u32,
@@ -201,6 +202,25 @@ impl Config {
         if self.payload != 0 {
             range("payload", self.payload, 64, self.large_bytes - self.headroom)?;
         }
+        // Small packets go into large buffers where small ones run out.
+        if self.small && self.small_bytes > self.capacity() {
+            return Err(Error::Config(format!(
+                "small_bytes = {} is more than the {} payload bytes of a large buffer; the nearest valid value is {}",
+                self.small_bytes,
+                self.capacity(),
+                1 << self.capacity().ilog2()
+            )));
+        }
+        let (each, least) = (Config::HOST_ONLY, Config::HOST_ONLY * self.queues);
+        if !self.shared_pool && self.large() < least {
+            let nearest = (least..).find(|&buffers| Config { buffers, ..self.clone() }.large() >= least);
+            return Err(Error::Config(format!(
+                "buffers = {} leaves fewer than {each} large buffers for each of {} queues; the nearest valid value is {}",
+                self.buffers,
+                self.queues,
+                nearest.unwrap_or(least)
+            )));
+        }
         if self.mtu != 0 {
             range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
         }
@@ -242,6 +262,25 @@ impl Config {
         } else {
             0
         }
+    }
+
+    /// Large buffers, those that are not split.
+    pub(crate) fn large(&self) -> u32 {
+        self.buffers - self.split()
+    }
+
+    /// Least large buffers per queue without a shared pool: as many to send as to receive, for two packets of the most
+    /// segments each.
+    const HOST_ONLY: u32 = 4 * MAX_SEGMENTS as u32;
+
+    /// Most blank RX buffers that the host posts per queue: its share of the large buffers without those to send.
+    pub(crate) fn blanks(&self) -> usize {
+        (self.large() / self.queues) as usize - self.to_send()
+    }
+
+    /// Large buffers that a queue keeps to send where the host posts blanks: 256, or half its share where that is small.
+    pub(crate) fn to_send(&self) -> usize {
+        256.min(self.large() / self.queues / 2) as usize
     }
 
     pub(crate) const WORDS: usize = 30;

@@ -170,7 +170,7 @@ impl RegionLayout {
         let queues = (0..config.queues).map(|_| QueueLayout { tx: ring(true), rx: ring(group_rx) }).collect();
         let split = config.split();
         let small = split * (config.large_bytes / config.small_bytes);
-        let large = config.buffers - split;
+        let large = config.large();
         let mut pool = |count: u32| {
             let slots = (count.max(1) as usize).next_power_of_two();
             FreeRing::new(take(128 + slots * 8) / 8, slots)

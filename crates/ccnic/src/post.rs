@@ -10,6 +10,8 @@ use crate::ring::Shape;
 #[derive(Clone, Debug)]
 pub struct PostHost {
     shape: Shape,
+    /// Most slots that are posted at a time.
+    most: usize,
     posted: u64,
     next: u64,
     told: u64,
@@ -18,15 +20,21 @@ pub struct PostHost {
 
 impl PostHost {
     /// Creates the host side over a ring of single-slot units whose words are all zero. `shape.head` is the register
-    /// the host writes, `shape.tail` the one the NIC writes.
-    pub fn new(shape: Shape) -> PostHost {
-        PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
+    /// the host writes, `shape.tail` the one the NIC writes. At most `most` slots are posted at a time. One line's worth
+    /// stays empty in any case, so that the host never writes the line the NIC is at.
+    pub fn new(shape: Shape, most: usize) -> PostHost {
+        let most = most.min(shape.units - 4);
+        PostHost { shape, most, posted: 0, next: 0, told: 0, ready_to: 0 }
     }
 
-    /// Slots that may be posted. One line's worth stays empty, so that the host never
-    /// writes the line the NIC is at.
+    /// Slots that may be posted.
     pub fn vacant(&self) -> usize {
-        self.shape.units - 4 - (self.posted - self.next) as usize
+        self.most - (self.posted - self.next) as usize
+    }
+
+    /// Slots to be posted in one go, two lines' worth, unless the NIC would then be left without those of a packet.
+    pub fn batch(&self) -> usize {
+        (self.most.saturating_sub(MAX_SEGMENTS)).clamp(1, 8)
     }
 
     /// Posts one blank buffer; the caller checked [`vacant`](Self::vacant).

@@ -82,18 +82,29 @@ impl Producer {
         self.next
     }
 
-    /// Index up to which published units have been consumed, given that those below `from`
-    /// have been.
-    pub fn consumed<M: Mem>(&self, mem: &M, mut from: u64) -> Result<u64, Fault> {
+    /// Index up to which published units have been consumed, where the caller does not ask about those below `from`.
+    pub fn consumed<M: Mem>(&mut self, mem: &M, mut from: u64) -> Result<u64, Fault> {
         let s = &self.shape;
         if s.register {
-            let head = mem.get_acquire(s.head);
-            return if head < from || head > self.told { Err(Fault::Index) } else { Ok(head) };
+            // A consumer that lags may still be below `from`.
+            return Ok(self.head(mem)?.max(from));
         }
         while from < self.next && mem.get_acquire(s.at(from) + 1) == 0 {
             from += 1;
         }
         Ok(from)
+    }
+
+    /// Register mode: the consumer's head, which never goes back nor beyond the tail.
+    fn head<M: Mem>(&mut self, mem: &M) -> Result<u64, Fault> {
+        let s = &self.shape;
+        let head = mem.get_acquire(s.head);
+        let seen = self.free_to - s.units as u64;
+        if head < seen || head > self.told {
+            return Err(Fault::Index);
+        }
+        self.free_to = head + s.units as u64;
+        Ok(head)
     }
 
     /// True when `units` more units can be written.
@@ -111,13 +122,7 @@ impl Producer {
     fn refresh<M: Mem>(&mut self, mem: &M, want: u64) -> Result<(), Fault> {
         let s = &self.shape;
         if s.register {
-            let head = mem.get_acquire(s.head);
-            let seen = self.free_to - s.units as u64;
-            if head < seen || head > self.told {
-                return Err(Fault::Index);
-            }
-            self.free_to = head + s.units as u64;
-            return Ok(());
+            return self.head(mem).map(|_| ());
         }
         let far = (self.next + PROBE.min(s.units as u64 / 4)).max(want);
         for to in [far, want] {

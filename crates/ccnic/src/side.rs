@@ -98,11 +98,13 @@ impl HostPool {
             let mut n = 0;
             for b in chunk {
                 let large = self.0.layout.spans[Class::Large as usize].holds(b.index);
-                if large && self.0.ledger.shift(0, b.index, Owner::User, Owner::Away) {
-                    scratch[n] = self.0.layout.addr(b.index);
-                    n += 1;
-                } else {
-                    own += usize::from(large && self.0.ledger.drop_ref(b.index));
+                match large.then(|| self.0.ledger.drop_ref(0, b.index, Owner::Away)).flatten() {
+                    Some(true) => {
+                        scratch[n] = self.0.layout.addr(b.index);
+                        n += 1;
+                    }
+                    Some(false) => own += 1,
+                    None => {}
                 }
             }
             if n > 0 {
@@ -352,8 +354,9 @@ impl Side {
     #[cold]
     fn hunger(&mut self, short: bool) {
         self.stats.starved += u64::from(short);
-        if short != self.hungry {
-            self.hungry = short;
+        self.hungry = short;
+        // Another side may have found that it is over.
+        if short != (self.shared.region.get(layout::W_HUNGER) != 0) {
             self.shared.region.put(layout::W_HUNGER, u64::from(short));
         }
     }
@@ -408,14 +411,14 @@ impl Side {
         let shared = &self.shared;
         if index as usize >= shared.layout.pooled() {
             // Objects belong to the application; only their references are counted.
-            return shared.ledger.drop_ref(index) || shared.ledger.shift(self.epoch, index, Owner::User, Owner::Away);
+            return shared.ledger.drop_ref(self.epoch, index, Owner::Away).is_some();
         }
-        if !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
-            let dropped = shared.ledger.drop_ref(index);
-            // Between the two, another thread may have dropped the reference before the last.
-            if dropped || !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
-                self.stats.misuse += u64::from(!dropped);
-                return dropped;
+        match shared.ledger.drop_ref(self.epoch, index, Owner::Stack) {
+            Some(true) => {}
+            Some(false) => return true,
+            None => {
+                self.stats.misuse += 1;
+                return false;
             }
         }
         let class = if index < shared.layout.spans[1].first() { 0 } else { 1 };
@@ -430,8 +433,30 @@ impl Side {
     /// the pool at once.
     #[inline]
     pub fn free_done(&mut self) {
-        if !self.shared.config.recycle || self.shared.region.get(layout::W_HUNGER) != 0 {
+        if !self.shared.config.recycle {
             self.spill_all();
+        } else if self.shared.region.get(layout::W_HUNGER) != 0 {
+            self.feed();
+        }
+    }
+
+    /// Gives everything to the side that starves, and says that it is over when the pool has half of its large buffers:
+    /// as many as there are beside full stacks.
+    #[cold]
+    fn feed(&mut self) {
+        self.spill_all();
+        let Shared { region, layout: lay, .. } = &*self.shared;
+        let large = Class::Large as usize;
+        if 2 * lay.pools[large].len(region) >= u64::from(lay.spans[large].count()) {
+            region.put(layout::W_HUNGER, 0);
+        }
+    }
+
+    /// Empties the stacks into the pool at the end of a queue, which asks nobody for theirs any more.
+    pub fn retire(&mut self) {
+        self.spill_all();
+        if std::mem::take(&mut self.hungry) {
+            self.shared.region.put(layout::W_HUNGER, 0);
         }
     }
 
@@ -489,7 +514,7 @@ impl Side {
     pub fn may_send(&mut self, b: &RawBuf) -> bool {
         let shared = &self.shared;
         let ok = shared.layout.check(b.desc(false)).is_some_and(|p| p.index() == b.index)
-            && shared.ledger.is_user(self.epoch, b.index);
+            && shared.ledger.sends(self.epoch, b.index) > 0;
         self.stats.misuse += u64::from(!ok);
         ok
     }

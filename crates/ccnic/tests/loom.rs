@@ -427,7 +427,7 @@ fn posted_blank_returns_filled(register: bool) {
                 }
             }
         });
-        let mut ring = PostHost::new(shape.clone());
+        let mut ring = PostHost::new(shape.clone(), usize::MAX);
         for buffer in 1..=2 {
             mem.write(buffer, 0);
             ring.post(&*mem, buffer);

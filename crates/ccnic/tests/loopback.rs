@@ -345,8 +345,52 @@ fn bad_configurations_are_refused_by_name() {
         (Config { slots: 1000, ..Config::default() }, "slots = 1000"),
         (Config { queues: 0, ..Config::default() }, "queues = 0"),
         (Config { large_bytes: 512, ..Config::default() }, "large_bytes = 512"),
+        (
+            Config { small_bytes: 1024, large_bytes: 2048, payload: 600, ..Config::default() },
+            "small_bytes = 1024 is more than the 600 payload bytes of a large buffer; the nearest valid value is 512",
+        ),
+        (
+            Config { small_bytes: 1024, large_bytes: 1024, headroom: 128, ..Config::default() },
+            "small_bytes = 1024 is more than the 896 payload bytes of a large buffer; the nearest valid value is 512",
+        ),
+        (
+            Config { queues: 5, buffers: 64, ..Config::unoptimised() },
+            "buffers = 64 leaves fewer than 16 large buffers for each of 5 queues; the nearest valid value is 80",
+        ),
+        (
+            Config { queues: 4, buffers: 64, small: true, ..Config::unoptimised() },
+            "buffers = 64 leaves fewer than 16 large buffers for each of 4 queues; the nearest valid value is 85",
+        ),
     ] {
         let Err(e) = HostPort::create_private(config) else { panic!("{key} accepted") };
         assert!(e.to_string().starts_with(key), "{e}");
+    }
+}
+
+/// The NIC may lag behind what was sent, also at the first buffer that is lent.
+#[test]
+fn a_register_ring_lends_buffers_while_the_nic_lags() {
+    for layout in [Layout::Grouped, Layout::Packed] {
+        let config = Config { signal: Signal::Register, layout, objects: 64, ..Config::default() };
+        let (port, _nic, mut run) = open(config);
+        run.send(&vec![vec![200]; 10]);
+        let mut bufs = Vec::new();
+        run.queue.alloc(&mut bufs, 1, 200);
+        run.queue.write(&mut bufs[0], &[9; 200]);
+        let kept = run.queue.retain(&bufs[0]).expect("few references");
+        assert_eq!(run.queue.tx(&mut bufs).expect("room"), 1);
+        run.expected.push_back(vec![9; 200]);
+        assert_eq!(run.queue.sweep().expect("an honest NIC"), 0);
+        // More than the burst calls let pass without a sweep of their own.
+        for i in 0..40 {
+            let mut object = port.object(i).expect("fresh");
+            run.queue.write(&mut object, &[7; 100]);
+            assert_eq!(run.queue.tx(&mut vec![object]).expect("an honest NIC"), 1);
+            run.expected.push_back(vec![7; 100]);
+        }
+        run.settle();
+        assert_eq!(run.queue.sweep().expect("an honest NIC"), 41);
+        run.queue.free(&mut vec![kept]);
+        assert_eq!(port.audit(&[&run.queue]).user, 0);
     }
 }

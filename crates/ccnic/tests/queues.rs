@@ -49,6 +49,61 @@ fn starvation_is_counted_and_empties_the_other_stacks() {
     assert_eq!(b.stats().starved, 1);
 }
 
+/// With few buffers, or many queues, the host posts fewer blanks and keeps some to send.
+#[test]
+fn posted_blanks_leave_buffers_to_send() {
+    for (queues, slots, buffers) in [(1, 1024, 1000), (1, 1024, 64), (4, 1024, 2048), (4, 1024, 64), (64, 64, 1024)] {
+        let mut port =
+            HostPort::create_private(Config { queues, slots, buffers, ..Config::unoptimised() }).expect("valid");
+        let mut hosts: Vec<HostQueue> = (0..queues).map(|q| port.queue(q).expect("fresh")).collect();
+        let mut nic = port.local_nic().expect("first");
+        let mut nics: Vec<NicQueue> = (0..queues).map(|q| nic.queue(q).expect("fresh")).collect();
+        for host in &mut hosts {
+            host.rx(&mut Vec::new(), 1).expect("honest");
+        }
+        for round in 0..3 * slots as usize {
+            for (host, nic) in hosts.iter_mut().zip(&mut nics) {
+                assert!(turn(host, nic), "{queues} queues, {slots} slots, {buffers} buffers, round {round}");
+            }
+        }
+    }
+}
+
+/// Transfers between stacks and pool, per packet, over a thousand bursts of one queue.
+fn pool_traffic(host: &mut HostQueue, nic: &mut NicQueue) -> u64 {
+    let before = host.stats();
+    (0..1000).for_each(|_| assert!(turn(host, nic)));
+    let after = host.stats();
+    after.pool_takes + after.pool_puts - before.pool_takes - before.pool_puts
+}
+
+/// The others recycle again once the buffers that were missing are back, or who missed them is gone.
+#[test]
+fn starvation_that_is_over_leaves_recycling_on() {
+    for close_hungry in [false, true] {
+        let mut port = HostPort::create_private(Config { queues: 2, ..Config::default() }).expect("valid");
+        let (mut a, mut b) = (port.queue(0).expect("first"), port.queue(1).expect("second"));
+        let mut nic = port.local_nic().expect("first");
+        let (mut na, _nb) = (nic.queue(0).expect("first"), nic.queue(1).expect("second"));
+        assert!(turn(&mut a, &mut na));
+        let usual = pool_traffic(&mut a, &mut na);
+        let mut all = Vec::new();
+        b.alloc(&mut all, 1 << 20, 1500);
+        assert_eq!(b.stats().starved, 1);
+        if close_hungry {
+            // Most of what it took stays with the application.
+            b.free(&mut all.split_off(100));
+            b.alloc(&mut all, 1 << 20, 1500);
+            let mut few = all.split_off(all.len() - 8);
+            drop(b);
+            a.free(&mut few);
+        } else {
+            b.free(&mut all);
+        }
+        assert_eq!(pool_traffic(&mut a, &mut na), usual, "a starver that is gone: {close_hungry}");
+    }
+}
+
 /// One packet through queue `q`; true if it came back.
 fn turn(host: &mut HostQueue, nic: &mut NicQueue) -> bool {
     let mut bufs = Vec::new();
@@ -357,4 +412,49 @@ fn a_buffer_in_flight_cannot_be_delivered_before_it_is_completed() {
     port.recover(&mut [&mut queue]).expect("no NIC to wait for");
     let audit = port.audit(&[&queue]);
     assert_eq!((audit.user, audit.stacked + audit.pooled), (0, audit.total));
+}
+
+/// An application that only sends learns that its NIC has stopped: of a sweep, and when the ring is full.
+#[test]
+fn a_sender_learns_of_the_fault_that_stopped_the_nic() {
+    for by_sweep in [true, false] {
+        let (port, mut queue, _nic, mut far) = pair();
+        let mut bufs = Vec::new();
+        queue.alloc(&mut bufs, 1, 64);
+        queue.write(&mut bufs[0], &[1; 64]);
+        queue.tx(&mut bufs).expect("room");
+        port.region().put(tx_line(0), 8);
+        assert!(matches!(far.loopback(32), Err(Error::Fault(ccnic::Fault::Address))));
+        let mut outcome = Ok(1);
+        if by_sweep {
+            outcome = queue.sweep();
+        } else {
+            // One buffer to a line.
+            for _ in 0..1024 / 4 {
+                queue.alloc(&mut bufs, 1, 64);
+                queue.write(&mut bufs[0], &[1; 64]);
+                outcome = queue.tx(&mut bufs);
+                queue.free(&mut bufs);
+            }
+        }
+        assert!(matches!(outcome, Err(Error::Fault(ccnic::Fault::Peer))), "{outcome:?}");
+        assert_eq!(queue.fault(), Some(ccnic::Fault::Peer));
+    }
+}
+
+/// What one side sends the other receives, by packets and by bytes; a first start is no reset.
+#[test]
+fn the_counters_of_the_nic_agree_with_those_of_the_host() {
+    for config in [Config::default(), Config::unoptimised()] {
+        let mut port = HostPort::create_private(config).expect("valid");
+        let mut queue = port.queue(0).expect("first");
+        let mut nic = port.local_nic().expect("first");
+        let mut far = nic.queue(0).expect("first");
+        queue.rx(&mut Vec::new(), 1).expect("honest");
+        (0..50).for_each(|_| assert!(turn(&mut queue, &mut far)));
+        let (host, nic) = (queue.stats(), far.stats());
+        assert_eq!((host.tx, host.tx_bytes), (50, 50 * 64));
+        assert_eq!((nic.rx, nic.rx_bytes, nic.tx, nic.tx_bytes), (50, 50 * 64, 50, 50 * 64));
+        assert_eq!((host.resets, nic.resets), (0, 0));
+    }
 }

@@ -88,6 +88,8 @@ impl NicQueue {
     #[cold]
     fn follow(&mut self, ask: u64) -> bool {
         if ask != self.epoch {
+            // The first epoch that the queue sees is its start.
+            self.side.stats.resets += u64::from(self.epoch != 0);
             self.epoch = ask;
             self.running = false;
             self.fault = None;
@@ -96,7 +98,6 @@ impl NicQueue {
             self.filled.clear();
             self.spare.clear();
             self.side.forget((ask & 0xffff) as u32);
-            self.side.stats.resets += 1;
             reset::acknowledge(&self.region, self.id, ask);
         }
         // A host that has parted from this NIC may be starting the next one.
@@ -386,9 +387,10 @@ impl NicQueue {
             };
             // Whole packets of at most four were let in.
             let n = next_chunk(&self.filled[done..], group)?;
-            let mut descs = [Desc::default(); 4];
+            let (mut descs, mut bytes) = ([Desc::default(); 4], 0);
             for (d, b) in descs.iter_mut().zip(&self.filled[done..done + n]) {
                 *d = b.desc(false);
+                bytes += u64::from(b.len);
             }
             match &mut self.rx {
                 Rx::Slots(ring) => ring.fill(&self.region, &descs[..n]),
@@ -403,6 +405,7 @@ impl NicQueue {
             }
             done += n;
             self.side.stats.tx += n as u64;
+            self.side.stats.tx_bytes += bytes;
             self.side.stats.units += 1;
         };
         match &mut self.rx {
@@ -485,7 +488,7 @@ impl NicQueue {
     pub fn drain(&mut self) {
         if self.running && self.fault.is_none() {
             self.tx.flush(&self.region);
-            self.side.spill_all();
+            self.side.retire();
         }
     }
 }

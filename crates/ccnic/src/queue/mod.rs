@@ -17,7 +17,7 @@ use crate::raw::Region;
 use crate::ring::{Consumer, Producer};
 use crate::side::{Shared, Side, Stats};
 
-/// TX buffers the host lets complete before it sweeps them.
+/// Most TX buffers the host lets complete before it sweeps them.
 const SWEEP: usize = 32;
 const BURST: usize = 64;
 
@@ -30,6 +30,8 @@ pub struct HostQueue {
     id: usize,
     /// True when the other side may sleep.
     event: bool,
+    /// Lent buffers from which on a burst begins with a sweep.
+    sweep_at: usize,
     doors: Arc<Doors>,
     rings: Rings,
     /// Handles of a burst, on their way between a vector and the rings.
@@ -40,7 +42,7 @@ pub struct HostQueue {
 pub(crate) struct Rings {
     tx: Producer,
     rx: Rx,
-    /// Per ring slot: the lent buffer in flight there, as index + 1, with [`SOLE`].
+    /// Per ring slot: the lent buffer in flight there, as index + 1.
     lent: Vec<u32>,
     lent_open: usize,
     swept: u64,
@@ -58,7 +60,7 @@ impl Rings {
             let lazy = shared.config.rx_lazy as usize * 4 / q.rx.group.max(1);
             Rx::Lines(Consumer::new(q.rx.clone(), lazy.max(1)))
         } else {
-            Rx::Slots(PostHost::new(q.rx.clone()))
+            Rx::Slots(PostHost::new(q.rx.clone(), shared.config.blanks()))
         };
         Rings {
             tx: Producer::new(q.tx.clone()),
@@ -76,11 +78,9 @@ impl Rings {
     /// Gives up what the rings hold: references of lent buffers, and buffers not delivered yet.
     pub(crate) fn clear(&mut self, shared: &Shared) {
         for entry in self.lent.iter_mut().map(std::mem::take) {
-            let index = (entry & !SOLE).wrapping_sub(1);
-            if entry & SOLE != 0 {
-                shared.ledger.shift(0, index, Owner::Lent, Owner::Away);
-            } else if entry != 0 {
-                let _ = shared.ledger.drop_ref(index) || shared.ledger.shift(0, index, Owner::User, Owner::Away);
+            let index = entry.wrapping_sub(1);
+            if entry != 0 && shared.ledger.land(index) {
+                shared.ledger.shift(0, index, Owner::User, Owner::Away);
             }
         }
         for b in &self.held[self.held_at..self.held_end] {
@@ -122,9 +122,6 @@ impl Doors {
     }
 }
 
-/// Mark of a lent buffer that nobody else refers to.
-const SOLE: u32 = 1 << 31;
-
 enum Rx {
     Lines(Consumer),
     Slots(PostHost),
@@ -145,7 +142,10 @@ impl HostQueue {
             _ => Rings::new(shared, id),
         };
         drop(all);
+        // Where all are lent, what one queue has not swept is missing to the others.
+        let sweep_at = if shared.config.shared_pool { SWEEP } else { SWEEP.min(shared.config.to_send() / 2) };
         Ok(HostQueue {
+            sweep_at,
             side: Side::new(shared.clone(), 0),
             region: shared.region.clone(),
             id,
@@ -177,7 +177,7 @@ impl HostQueue {
 
     pub(crate) fn alloc_raw(&mut self, out: &mut [RawBuf], size_hint: usize) -> usize {
         let mut n = self.side.alloc(size_hint, out);
-        if n < out.len() && self.rings.lent_open > 0 && self.sweep().is_ok() {
+        if n < out.len() && self.rings.lent_open > 0 && self.sweep_lent().is_ok() {
             n += self.side.alloc(size_hint, &mut out[n..]);
         }
         n
@@ -199,7 +199,8 @@ impl HostQueue {
 
     /// Adds a reference and returns a second handle, for a buffer that must outlive its
     /// transmission (retransmission, several receivers). While it has several references
-    /// the NIC does not recycle it. Its payload must not change before the send completes.
+    /// the NIC does not recycle it. Each handle is sent or freed once. Its payload must not change
+    /// before the send completes.
     pub fn retain(&mut self, buf: &Buf) -> Result<Buf, Error> {
         self.retain_index(buf.0.index).map(|()| Buf(buf.0))
     }
@@ -219,6 +220,15 @@ impl HostQueue {
         self.rings.fault = Some(fault);
         self.side.stats.faults += 1;
         Error::Fault(fault)
+    }
+
+    /// Looks whether the NIC has stopped on a fault.
+    fn peer_fault(&mut self) -> Result<(), Error> {
+        if self.region.get(layout::w_fault(self.id)) == 0 {
+            Ok(())
+        } else {
+            Err(self.fail(Fault::Peer))
+        }
     }
 
     /// Delivers what came before the fault; the next call reports it.
@@ -317,7 +327,7 @@ impl HostQueue {
 impl Drop for HostQueue {
     /// Gives the stacks back to the pool; the rings wait for the queue to be opened again.
     fn drop(&mut self) {
-        self.side.spill_all();
+        self.side.retire();
         let fresh = Rings::new(&self.side.shared, self.id);
         let rings = std::mem::replace(&mut self.rings, fresh);
         self.doors.lock()[self.id] = Door::Closed(Some(Box::new(rings)));

@@ -62,8 +62,8 @@ impl HostQueue {
             Rx::Lines(ring) => ring.release(&self.region),
             Rx::Slots(_) => {}
         }
-        if got == 0 && self.region.get(layout::w_fault(self.id)) != 0 {
-            return Err(self.fail(Fault::Peer));
+        if got == 0 {
+            self.peer_fault()?;
         }
         Ok(got)
     }
@@ -196,7 +196,7 @@ impl HostQueue {
             return;
         };
         let mut blanks = [RawBuf::default(); SWEEP];
-        while ring.vacant() >= SWEEP.min(8) {
+        while ring.vacant() >= ring.batch() {
             let want = ring.vacant().min(SWEEP);
             let got = self.side.alloc(0, &mut blanks[..want]);
             for b in &blanks[..got] {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{HostQueue, BURST, SOLE, SWEEP};
+use super::{HostQueue, BURST};
 use crate::buf::{Buf, RawBuf};
 use crate::desc::{Desc, MORE, OFFLOAD};
 use crate::error::{Error, Fault};
@@ -51,8 +51,8 @@ impl HostQueue {
         self.usable()?;
         if self.rings.lent_open == 0 {
             self.rings.swept = self.rings.tx.position();
-        } else if self.rings.lent_open >= SWEEP {
-            self.sweep()?;
+        } else if self.rings.lent_open >= self.sweep_at {
+            self.sweep_lent()?;
         }
         let group = self.rings.tx.group();
         let mut done = self.tx_lines(bufs);
@@ -82,7 +82,7 @@ impl HostQueue {
             if self.rings.lent_open > 0
                 && self.rings.tx.position() + units as u64 - self.rings.swept > self.rings.tx.units()
             {
-                if let Err(e) = self.sweep() {
+                if let Err(e) = self.sweep_lent() {
                     outcome = Err(e);
                     break;
                 }
@@ -107,7 +107,9 @@ impl HostQueue {
             }
             Ok(done)
         } else {
-            outcome.map(|()| 0)
+            outcome?;
+            // A ring that stays full may be that of a NIC that has stopped.
+            self.peer_fault().map(|()| 0)
         }
     }
 
@@ -157,13 +159,14 @@ impl HostQueue {
         done
     }
 
-    /// Whether a chunk may be sent: the caller owns its buffers, they are sound, none is in it
-    /// twice unless it has further references, and no packet is too long.
+    /// Whether a chunk may be sent: its buffers are sound, the caller has a reference for each time that
+    /// a buffer is in it, and no packet is too long.
     fn may_send(&mut self, chunk: &[RawBuf]) -> Result<(), Error> {
         let mut first = 0;
         for i in 0..chunk.len() {
             let b = &chunk[i];
-            let twice = chunk[..i].iter().any(|a| a.index == b.index) && !self.side.shared.ledger.shared(b.index);
+            let before = chunk[..i].iter().filter(|a| a.index == b.index).count();
+            let twice = before > 0 && before >= self.side.shared.ledger.sends(0, b.index);
             self.side.stats.misuse += u64::from(twice);
             if twice || !self.side.may_send(b) {
                 return Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
@@ -214,26 +217,33 @@ impl HostQueue {
     fn describe(&mut self, chunk: &[RawBuf], group: usize, descs: &mut [Desc; 4]) {
         let slots = self.rings.lent.len();
         let first = (self.rings.tx.position() as usize * group) & (slots - 1);
-        let lend_all = !self.side.shared.config.shared_pool;
+        let shared = &self.side.shared;
         for (i, b) in chunk.iter().enumerate() {
-            let ledger = &self.side.shared.ledger;
             // A buffer with several references, and an object, stays with this side.
-            let keep = ledger.shared(b.index) || b.index as usize >= self.side.shared.layout.pooled();
-            if !keep {
-                ledger.shift(0, b.index, Owner::User, if lend_all { Owner::Lent } else { Owner::Away });
-            }
-            if keep || lend_all {
-                self.rings.lent[(first + i) & (slots - 1)] = (b.index + 1) | if keep { 0 } else { SOLE };
+            let gone = shared.config.shared_pool
+                && (b.index as usize) < shared.layout.pooled()
+                && shared.ledger.shift(0, b.index, Owner::User, Owner::Away);
+            if !gone && shared.ledger.lend(b.index) {
+                self.rings.lent[(first + i) & (slots - 1)] = b.index + 1;
                 self.rings.lent_open += 1;
             }
-            descs[i] = b.desc(keep || lend_all);
+            descs[i] = b.desc(!gone);
             self.side.stats.tx_bytes += u64::from(b.len);
         }
     }
 
     /// Frees the lent buffers whose transmission has completed; returns how many. The burst
-    /// calls do this by themselves when buffers or slots run short.
+    /// calls do this by themselves when buffers or slots run short. With none it looks whether the
+    /// NIC has stopped on a fault, for applications that only send.
     pub fn sweep(&mut self) -> Result<usize, Error> {
+        let n = self.sweep_lent()?;
+        if n == 0 {
+            self.peer_fault()?;
+        }
+        Ok(n)
+    }
+
+    pub(super) fn sweep_lent(&mut self) -> Result<usize, Error> {
         self.usable()?;
         let group = self.rings.tx.group();
         let to = match self.rings.tx.consumed(&self.region, self.rings.swept) {
@@ -247,11 +257,9 @@ impl HostQueue {
             if entry == 0 {
                 continue;
             }
-            let index = (entry & !SOLE) - 1;
-            if entry & SOLE != 0 {
-                self.side.shared.ledger.shift(0, index, Owner::Lent, Owner::User);
+            if self.side.shared.ledger.land(entry - 1) {
+                self.side.free(entry - 1);
             }
-            self.side.free(index);
             n += 1;
         }
         self.rings.swept = to;
