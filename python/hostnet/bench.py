@@ -19,13 +19,19 @@ _KINDS = {
     "probe": {"experiment", "variant", "size_bytes", "value", "unit"},
 }
 
+#: Columns that are numbers also where every row leaves them empty.
+_TIMES = ("value", "lat_min_ns", "lat_p50_ns", "lat_p99_ns")
+
 
 def read(path: Path) -> pl.DataFrame:
     """One CSV file of `ccnic-bench` or `compare.py`. Raises HostnetError for any other file."""
     import polars as pl
 
     try:
-        frame = pl.read_csv(path.read_bytes(), infer_schema_length=None, schema_overrides={"value": pl.Float64})
+        # Latencies longer than the counter of an earlier version are empty, in some tables in all rows.
+        frame = pl.read_csv(
+            path.read_bytes(), infer_schema_length=None, schema_overrides=dict.fromkeys(_TIMES, pl.Float64)
+        )
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror or e}).") from None
     except pl.exceptions.PolarsError as e:

@@ -2,6 +2,7 @@
 //! one row per repetition, medians per series on standard error.
 
 mod bound;
+mod histogram;
 mod idle;
 mod probe;
 mod run;

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use ccnic::{timestamp, Buf, Config, Error, HostPort, HostQueue};
 
+use super::histogram::Histogram;
+
 /// Parameters of one measurement.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -56,38 +58,6 @@ pub fn ticks_per_ns() -> f64 {
         std::thread::sleep(Duration::from_millis(50));
         (timestamp() - t0) as f64 / start.elapsed().as_nanos() as f64
     })
-}
-
-/// Latencies in fixed buckets of ticks; the last one takes everything beyond.
-struct Histogram {
-    buckets: Vec<u32>,
-    min: u64,
-    count: u64,
-}
-
-const SHIFT: u32 = 2;
-
-impl Histogram {
-    fn new() -> Histogram {
-        Histogram { buckets: vec![0; 1 << 18], min: u64::MAX, count: 0 }
-    }
-    fn add(&mut self, ticks: u64) {
-        let at = ((ticks >> SHIFT) as usize).min(self.buckets.len() - 1);
-        self.buckets[at] += 1;
-        self.min = self.min.min(ticks);
-        self.count += 1;
-    }
-    fn quantile(&self, q: f64) -> f64 {
-        let rank = (self.count as f64 * q) as u64;
-        let mut seen = 0;
-        for (i, &n) in self.buckets.iter().enumerate() {
-            seen += u64::from(n);
-            if seen > rank {
-                return (i as f64 + 0.5) * f64::from(1 << SHIFT);
-            }
-        }
-        f64::NAN
-    }
 }
 
 /// The NIC of one measurement, ended on drop.
@@ -318,7 +288,7 @@ impl<'a> Load<'a> {
             packets,
             mpps: packets as f64 * 1000.0 / ns,
             gbps: packets as f64 * self.spec.size as f64 * 8.0 / ns,
-            lat_min_ns: self.histogram.min as f64 / per_ns,
+            lat_min_ns: self.histogram.min().map_or(f64::NAN, |ticks| ticks as f64 / per_ns),
             lat_p50_ns: self.histogram.quantile(0.5) / per_ns,
             lat_p99_ns: self.histogram.quantile(0.99) / per_ns,
             units_per_packet: per(b.units - a.units),
