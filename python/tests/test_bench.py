@@ -123,6 +123,25 @@ def test_latencies_that_were_not_measured_are_empty_and_leave_their_rates_in_the
     assert empty > 0
 
 
+BENCH = "experiment,variant,size_bytes,window,rep,place,packets,mpps,gbps,lat_min_ns,lat_p50_ns,lat_p99_ns\n"
+
+
+@pytest.mark.parametrize(
+    "row, says",
+    [
+        ("loopback,ccnic,64,1,1,near,0,0.0,0.0,100.0,,", "line 3 is of a run without packets"),
+        ("loopback,ccnic,64,1,1,near,5,1.0,0.5,100.0,NaN,NaN", "lat_p50_ns = nan in line 3"),
+        ("loopback,ccnic,64,1,1,near,5,inf,0.5,100.0,200.0,300.0", "mpps = inf in line 3"),
+    ],
+)
+def test_a_row_without_a_measurement_is_named_and_nothing_drawn(tmp_path, row, says):
+    path = tmp_path / "z.csv"
+    path.write_text(f"{BENCH}loopback,ccnic,64,1,0,near,5,1.0,0.5,100.0,200.0,300.0\n{row}\n", encoding="utf-8")
+    with pytest.raises(HostnetError, match=says) as told:
+        bench.plot([path], tmp_path / "pz")
+    assert str(path) in str(told.value) and not (tmp_path / "pz").exists()
+
+
 @pytest.mark.long
 def test_every_experiment_of_the_documented_tables_is_drawn(tmp_path):
     from pathlib import Path

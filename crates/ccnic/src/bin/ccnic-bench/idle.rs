@@ -95,9 +95,9 @@ fn wake_up(cpus: (usize, usize), bell: &Bell) -> Result<f64, Error> {
 
 /// Rows on standard output: the share of a CPU that an idle NIC thread uses, and round trips
 /// after pauses that let both sides fall asleep.
-pub fn measure(cpus: (usize, usize), reps: usize, ms: u64) -> Result<(), Error> {
+pub fn measure(cpus: (usize, usize), reps: u64, ms: u64) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
-    for rep in 0..reps.max(1) {
+    for rep in 0..reps {
         for bell in bells()? {
             println!("wake_up,{},0,{rep},{:.0},ns", bell.name, wake_up(cpus, &bell)?);
         }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ccnic::{Config, Error, Layout, Signal};
-use clap::{Args, Parser, Subcommand};
+use clap::{value_parser, Args, Parser, Subcommand};
 use run::{Point, Spec};
 
 /// Measure CC-NIC and its ablations between two CPUs of this machine.
@@ -35,10 +35,10 @@ struct Common {
     #[arg(long, default_value_t = 1, global = true)]
     nic_cpu: usize,
     /// Repetitions; series are interleaved, so that noise hits all of them.
-    #[arg(long, default_value_t = 5, global = true)]
-    reps: usize,
+    #[arg(long, default_value_t = 5, global = true, value_parser = value_parser!(u64).range(1..))]
+    reps: u64,
     /// Measured milliseconds per repetition.
-    #[arg(long, default_value_t = 200, global = true)]
+    #[arg(long, default_value_t = 200, global = true, value_parser = value_parser!(u64).range(1..))]
     ms: u64,
     /// Run the NIC as a process of its own instead of a thread.
     #[arg(long, global = true)]
@@ -69,13 +69,13 @@ enum What {
     /// Checksummed packets until a number is reached; fails on the first altered one.
     Soak {
         /// Packets to exchange.
-        #[arg(long, default_value_t = 1_000_000_000)]
+        #[arg(long, default_value_t = 1_000_000_000, value_parser = value_parser!(u64).range(1..))]
         packets: u64,
         /// Add a third process, served by the same NIC process, that writes random words all over its own region.
         #[arg(long)]
         scribbler: bool,
         /// Most packets in flight; many let a soak run beside other work (with --poll-us).
-        #[arg(long, default_value_t = 256)]
+        #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..))]
         window: u32,
     },
     /// Bounds on the rate at 64 B: bare line transfers, the interface's work on one CPU, and both together.
@@ -214,7 +214,7 @@ fn batch(c: &Common) -> Vec<Series> {
 /// Measures the peak rate of each interface and, right afterwards, its latency at 80 % of that rate.
 fn loaded(c: &Common) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         for size in [64, 1500] {
             for (name, config) in interfaces() {
                 let series = |experiment, rate, window| Series {
@@ -243,7 +243,7 @@ struct Row {
 /// Runs every series once per repetition.
 fn report(c: &Common, series: &[Series]) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         for s in series {
             rows.push(measure_row(c, rep, s)?);
         }
@@ -264,7 +264,7 @@ fn place(before: f64, after: f64) -> &'static str {
     }
 }
 
-fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
+fn measure_row(c: &Common, rep: u64, s: &Series) -> Result<Row, Error> {
     static HEADER: std::sync::Once = std::sync::Once::new();
     HEADER.call_once(|| {
         println!(
@@ -344,7 +344,7 @@ fn medians(rows: &[Row]) {
 fn probes(c: &Common) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
     let cpus = (c.host_cpu, c.nic_cpu);
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         for (variant, together) in [("one_line", true), ("two_lines", false)] {
             let ns = probe::ping_pong(cpus, together, 200_000)?;
             println!("pingpong,{variant},64,{rep},{ns:.1},ns");
@@ -367,7 +367,7 @@ fn bounds(c: &Common) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
     let (cpus, time) = ((c.host_cpu, c.nic_cpu), Duration::from_millis(c.ms));
     let row = |variant, rep, value: f64, unit| println!("bound,{variant},64,{rep},{value:.2},{unit}");
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         row("pingpong", rep, probe::ping_pong(cpus, true, PING_PONGS)?, "ns");
         row("transfer", rep, probe::transfer(cpus, 64, 2048)?, "ns");
         row("transfers_alone", rep, bound::transfers(cpus, c.huge, time)?, "Mpps");

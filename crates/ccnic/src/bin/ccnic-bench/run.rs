@@ -204,7 +204,7 @@ impl<'a> Load<'a> {
                 None => warmed && now >= end,
             };
             if done {
-                return Ok(self.point(queue, start, now));
+                return self.point(queue, start, now);
             }
             let allowed = gap.map_or(u64::MAX, |g| ((now - begin) as f64 / g) as u64);
             self.send(queue, allowed, now)?;
@@ -278,22 +278,30 @@ impl<'a> Load<'a> {
         Ok(true)
     }
 
-    fn point(&self, queue: &HostQueue, start: (u64, u64, ccnic::Stats), now: u64) -> Point {
+    fn point(&self, queue: &HostQueue, start: (u64, u64, ccnic::Stats), now: u64) -> Result<Point, Error> {
+        let Some(least) = self.histogram.min() else {
+            return Err(Error::Peer(format!(
+                "none of {} packets of {} bytes came back within {} ms; raise --ms",
+                self.sent,
+                self.spec.size,
+                self.spec.measure.as_millis()
+            )));
+        };
         let per_ns = ticks_per_ns();
         let ns = (now - start.0) as f64 / per_ns;
         let packets = self.got - start.1;
         let (a, b) = (start.2, queue.stats());
         let per = |x: u64| x as f64 / packets.max(1) as f64;
-        Point {
+        Ok(Point {
             packets,
             mpps: packets as f64 * 1000.0 / ns,
             gbps: packets as f64 * self.spec.size as f64 * 8.0 / ns,
-            lat_min_ns: self.histogram.min().map_or(f64::NAN, |ticks| ticks as f64 / per_ns),
+            lat_min_ns: least as f64 / per_ns,
             lat_p50_ns: self.histogram.quantile(0.5) / per_ns,
             lat_p99_ns: self.histogram.quantile(0.99) / per_ns,
             units_per_packet: per(b.units - a.units),
             pool_per_packet: per(b.pool_takes + b.pool_puts - a.pool_takes - a.pool_puts),
             corrupt: self.corrupt,
-        }
+        })
     }
 }
