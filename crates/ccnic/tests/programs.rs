@@ -1,9 +1,18 @@
 //! What `ccnic-bench` and `ccnic-nic` refuse, and how their runs end.
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ccnic-bench")).args(arguments).output().expect("the program runs")
+}
+
+fn nic(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ccnic-nic")).args(arguments).output().expect("the program runs")
+}
+
+fn socket(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("ccnic-programs-{name}-{}.sock", std::process::id()))
 }
 
 /// Checks that a program refused to run, measured nothing and named all `words`.
@@ -27,4 +36,18 @@ fn zero_is_refused_with_the_option_and_the_least_value() {
     ] {
         refused(&bench(&arguments), &[option, "'0'", "1.."]);
     }
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused_with_those_that_are() {
+    for option in ["--nic-cpu", "--host-cpu"] {
+        for what in ["bound", "loopback", "idle", "probe", "soak"] {
+            refused(&bench(&[what, option, "1023"]), &[option, "1023", "choose from"]);
+        }
+        refused(&bench(&["probe", option, "5000"]), &[option, "5000", "choose from"]);
+    }
+    let socket = socket("cpu");
+    let socket = socket.to_str().expect("a path of ASCII");
+    refused(&nic(&["--socket", socket, "--cpu", "1023"]), &["--cpu", "1023", "choose from"]);
+    assert!(!std::path::Path::new(socket).exists());
 }

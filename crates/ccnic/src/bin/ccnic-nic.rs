@@ -1,5 +1,8 @@
 //! A NIC as a process of its own: waits for hosts on a Unix socket and serves each in a thread.
 
+#[path = "shared/cpus.rs"]
+mod cpus;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -137,6 +140,7 @@ impl Board {
 }
 
 fn run(args: Args) -> Result<(), Error> {
+    args.cpu.map_or(Ok(()), |cpu| cpus::check("--cpu", cpu))?;
     let mut server = NicServer::bind(&args.socket)?;
     server.set_limit(args.max_region << 20);
     args.allow_user.iter().for_each(|&uid| server.allow_user(uid));

@@ -2,6 +2,8 @@
 //! one row per repetition, medians per series on standard error.
 
 mod bound;
+#[path = "../shared/cpus.rs"]
+mod cpus;
 mod histogram;
 mod idle;
 mod probe;
@@ -119,6 +121,10 @@ fn main() -> ExitCode {
 
 fn measure(cli: &Cli) -> Result<(), Error> {
     let c = &cli.common;
+    if !matches!(cli.what, What::Scribble { .. }) {
+        cpus::check("--host-cpu", c.host_cpu)?;
+        cpus::check("--nic-cpu", c.nic_cpu)?;
+    }
     match &cli.what {
         What::Loopback => report(c, &loopback(c)),
         What::Ablation => report(c, &ablation(c)),

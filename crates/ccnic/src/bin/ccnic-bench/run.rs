@@ -103,8 +103,7 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
     std::thread::scope(|scope| {
         let _nic = Nic::Thread(&stop);
         scope.spawn(|| {
-            // Unpinned would still be correct; the result would only be noisier.
-            let _ = ccnic::pin_to_cpu(spec.nic_cpu);
+            ccnic::pin_to_cpu(spec.nic_cpu).expect("the CPU was there at the start");
             moved.wait();
             nic.serve_loopback(&mut queues, &stop);
         });
