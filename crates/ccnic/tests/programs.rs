@@ -1,7 +1,11 @@
 //! What `ccnic-bench` and `ccnic-nic` refuse, and how their runs end.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use ccnic::NicServer;
 
 fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ccnic-bench")).args(arguments).output().expect("the program runs")
@@ -13,6 +17,99 @@ fn nic(arguments: &[&str]) -> Output {
 
 fn socket(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ccnic-programs-{name}-{}.sock", std::process::id()))
+}
+
+/// A directory with `ccnic-bench` and, as its `ccnic-nic`, the test `fake_nic` of this program.
+struct Fake {
+    directory: PathBuf,
+    fault: &'static str,
+}
+
+impl Fake {
+    fn new(fault: &'static str) -> Fake {
+        let directory = std::env::temp_dir().join(format!("ccnic-fake-{fault}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        std::fs::copy(env!("CARGO_BIN_EXE_ccnic-bench"), directory.join("ccnic-bench")).expect("copied");
+        let this = std::env::current_exe().expect("this program");
+        let text = format!(
+            "#!/bin/sh\nwhile [ \"$1\" != --socket ]; do shift; done\nCCNIC_FAKE_SOCKET=\"$2\" exec {} --exact fake_nic --ignored >/dev/null\n",
+            this.display()
+        );
+        let script = directory.join("ccnic-nic");
+        std::fs::write(&script, text).expect("written");
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        Fake { directory, fault }
+    }
+
+    fn soak(&self) -> Output {
+        Command::new(self.directory.join("ccnic-bench"))
+            .args(["soak", "--process", "--packets", "1000000000"])
+            .env("CCNIC_FAKE_FAULT", self.fault)
+            .output()
+            .expect("the program runs")
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A NIC with a fault, started by [`Fake`].
+#[test]
+#[ignore = "a program for other tests"]
+fn fake_nic() {
+    let (Ok(socket), Ok(fault)) = (std::env::var("CCNIC_FAKE_SOCKET"), std::env::var("CCNIC_FAKE_FAULT")) else {
+        return;
+    };
+    let server = NicServer::bind(socket).expect("a free name");
+    let mut port = server.accept().expect("a host");
+    let mut queue = port.queue(0).expect("its queue");
+    let mut handled = 0;
+    while handled < 100_000 {
+        handled += queue.loopback(32).expect("an honest host");
+    }
+    match fault.as_str() {
+        "dies" => std::process::exit(0),
+        "loses" => {
+            while port.host_alive() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        _ => {
+            let mut taken = Vec::new();
+            while port.host_alive() {
+                queue.tx_poll(&mut taken, 32).expect("an honest host");
+                for buf in &taken {
+                    let mut payload = Vec::new();
+                    queue.read(buf, &mut payload);
+                    payload[40] ^= 1;
+                    let mut packet = queue.alloc_packet(payload.len()).expect("open").expect("buffers");
+                    queue.write_packet(&packet, &payload);
+                    queue.rx_post(&mut packet).expect("one packet");
+                }
+                queue.tx_done();
+                queue.free(&mut taken);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_soak_ends_at_the_first_altered_packet_and_without_packets_or_a_nic() {
+    for (fault, says) in
+        [("alters", "came back altered"), ("loses", "no packet came back for 5 s"), ("dies", "the NIC ended")]
+    {
+        let start = Instant::now();
+        let output = Fake::new(fault).soak();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(says), "{told:?}");
+        // A header and no row, long before 10^9 packets.
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
+        assert!(start.elapsed() < Duration::from_secs(if fault == "loses" { 60 } else { 30 }), "{:?}", start.elapsed());
+    }
 }
 
 /// Checks that a program refused to run, measured nothing and named all `words`.

@@ -68,7 +68,8 @@ enum What {
     /// Cache-line ping-pong (Fig. 8), loads of lines the other CPU modified, streaming
     /// (Fig. 9). `hostnet calibrate` reads it.
     Probe,
-    /// Checksummed packets until a number is reached; fails on the first altered one.
+    /// Checksummed packets until a number is reached; fails on the first altered one, when none
+    /// comes back for five seconds, and when the NIC ends.
     Soak {
         /// Packets to exchange.
         #[arg(long, default_value_t = 1_000_000_000, value_parser = value_parser!(u64).range(1..))]
@@ -283,8 +284,9 @@ fn measure_row(c: &Common, rep: u64, s: &Series) -> Result<Row, Error> {
     let p = run::run(&s.spec)?;
     let after = probe::ping_pong(cpus, true, PING_PONGS)?;
     let place = place(before, after);
+    // No packet of a run that ended well was altered.
     println!(
-        "{},{},{},{},{},{},{},{rep},{place},{:.1},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
+        "{},{},{},{},{},{},{},{rep},{place},{:.1},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},0",
         s.experiment,
         s.variant,
         s.spec.size,
@@ -300,12 +302,8 @@ fn measure_row(c: &Common, rep: u64, s: &Series) -> Result<Row, Error> {
         p.lat_p50_ns,
         p.lat_p99_ns,
         p.units_per_packet,
-        p.pool_per_packet,
-        p.corrupt
+        p.pool_per_packet
     );
-    if p.corrupt > 0 {
-        return Err(Error::Peer(format!("{} packets came back altered", p.corrupt)));
-    }
     let key = format!(
         "{} | {} | {} | {} | {} | {}",
         s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window

@@ -10,6 +10,11 @@ use ccnic::{timestamp, Buf, Config, Error, HostPort, HostQueue};
 
 use super::histogram::Histogram;
 
+/// Time without a packet after which a run looks whether the NIC is still there.
+const GLANCE: Duration = Duration::from_millis(10);
+/// Time without a packet after which a run gives up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Parameters of one measurement.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -46,8 +51,6 @@ pub struct Point {
     pub units_per_packet: f64,
     /// Buffers the host moved to and from the shared pool per packet.
     pub pool_per_packet: f64,
-    /// Packets whose content was not what was sent.
-    pub corrupt: u64,
 }
 
 /// Counter ticks per nanosecond, measured once.
@@ -93,7 +96,7 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
     let mut queue = port.queue(0)?;
     if spec.process {
         let _nic = spawn(&mut port, spec)?;
-        return Load::new(spec).drive(&mut queue);
+        return Load::new(spec).drive(&mut queue, || port.peer_alive());
     }
     let mut nic = port.local_nic()?;
     let mut queues = vec![nic.queue(0)?];
@@ -108,7 +111,7 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
             nic.serve_loopback(&mut queues, &stop);
         });
         moved.wait();
-        Load::new(spec).drive(&mut queue)
+        Load::new(spec).drive(&mut queue, || port.peer_alive())
     })
 }
 
@@ -145,7 +148,6 @@ struct Load<'a> {
     segments: usize,
     sent: u64,
     got: u64,
-    corrupt: u64,
     partial: (usize, u64, u64),
     histogram: Histogram,
     bufs: Vec<Buf>,
@@ -173,7 +175,6 @@ impl<'a> Load<'a> {
             segment,
             sent: 0,
             got: 0,
-            corrupt: 0,
             partial: (0, 0, 0),
             histogram: Histogram::new(),
             bufs: Vec::with_capacity(1024),
@@ -181,13 +182,16 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn drive(mut self, queue: &mut HostQueue) -> Result<Point, Error> {
+    fn drive(mut self, queue: &mut HostQueue, nic_alive: impl Fn() -> bool) -> Result<Point, Error> {
         let per_ns = ticks_per_ns();
         let begin = timestamp();
-        let warm = begin + (self.spec.warmup.as_nanos() as f64 * per_ns) as u64;
+        let ticks = |time: Duration| (time.as_nanos() as f64 * per_ns) as u64;
+        let (glance, patience) = (ticks(GLANCE), ticks(PATIENCE));
+        let (mut heard, mut looked) = (begin, begin);
+        let warm = begin + ticks(self.spec.warmup);
         let gap = self.spec.rate.map(|mpps| per_ns * 1000.0 / mpps);
         let mut start = (begin, 0, queue.stats());
-        let mut end = warm + (self.spec.measure.as_nanos() as f64 * per_ns) as u64;
+        let mut end = warm + ticks(self.spec.measure);
         let mut warmed = false;
         let event = self.spec.config.poll_us > 0;
         loop {
@@ -207,8 +211,26 @@ impl<'a> Load<'a> {
             }
             let allowed = gap.map_or(u64::MAX, |g| ((now - begin) as f64 / g) as u64);
             self.send(queue, allowed, now)?;
+            if self.receive(queue)? {
+                (heard, looked) = (now, now);
+                continue;
+            }
+            if now.saturating_sub(looked) > glance {
+                looked = now;
+                if !nic_alive() {
+                    return Err(Error::Peer(format!("the NIC ended after {} packets", self.got)));
+                }
+                if now.saturating_sub(heard) > patience {
+                    return Err(Error::Peer(format!(
+                        "no packet came back for {} s after {} of the {} that were sent",
+                        PATIENCE.as_secs(),
+                        self.got,
+                        self.sent
+                    )));
+                }
+            }
             // Beside other work, in event mode, a host whose window is full gives its CPU away.
-            if !self.receive(queue)? && event && self.sent - self.got == self.spec.window {
+            if event && self.sent - self.got == self.spec.window {
                 queue.wait(Duration::from_millis(100))?;
             }
         }
@@ -267,7 +289,13 @@ impl<'a> Load<'a> {
             *sum = sum.wrapping_add(queue.checksum(b));
             if !b.more() {
                 let expect = self.base.wrapping_add(self.got).wrapping_add(*time);
-                self.corrupt += u64::from(*bytes != self.spec.size || *sum != expect);
+                if *bytes != self.spec.size || *sum != expect {
+                    return Err(Error::Peer(format!(
+                        "packet {} came back altered, or in the place of a lost one: {bytes} of {} bytes, sum {sum:#x}, \
+                         expected {expect:#x}",
+                        self.got, self.spec.size
+                    )));
+                }
                 self.histogram.add(now.wrapping_sub(*time));
                 self.got += 1;
                 self.partial = (0, 0, 0);
@@ -300,7 +328,6 @@ impl<'a> Load<'a> {
             lat_p99_ns: self.histogram.quantile(0.99) / per_ns,
             units_per_packet: per(b.units - a.units),
             pool_per_packet: per(b.pool_takes + b.pool_puts - a.pool_takes - a.pool_puts),
-            corrupt: self.corrupt,
         })
     }
 }
