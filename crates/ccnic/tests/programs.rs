@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use ccnic::NicServer;
@@ -110,6 +110,39 @@ fn a_soak_ends_at_the_first_altered_packet_and_without_packets_or_a_nic() {
         assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
         assert!(start.elapsed() < Duration::from_secs(if fault == "loses" { 60 } else { 30 }), "{:?}", start.elapsed());
     }
+}
+
+/// Processes whose command line contains `word`.
+fn processes(word: &str) -> usize {
+    let all =
+        std::fs::read_dir("/proc").expect("procfs").filter_map(|e| std::fs::read(e.ok()?.path().join("cmdline")).ok());
+    all.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
+}
+
+fn wait(mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "timed out");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// SIGKILL leaves no more time than SIGTERM does.
+#[test]
+fn a_killed_bench_leaves_no_process_and_no_socket() {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_ccnic-bench"))
+        .args(["soak", "--scribbler", "--window", "64"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let socket = std::env::temp_dir().join(format!("ccnic-bench-{}.sock", bench.id()));
+    let name = socket.to_str().expect("ASCII").to_owned();
+    // The NIC and the scribbler are told the socket.
+    wait(|| processes(&name) == 2);
+    bench.kill().expect("kill -9");
+    bench.wait().expect("reaped");
+    wait(|| processes(&name) == 0);
+    assert!(!socket.exists() && !PathBuf::from(name + ".lock").exists());
 }
 
 /// Checks that a program refused to run, measured nothing and named all `words`.

@@ -2,6 +2,8 @@
 
 #[path = "shared/cpus.rs"]
 mod cpus;
+#[path = "shared/stdin.rs"]
+mod stdin;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -48,6 +50,9 @@ struct Args {
     /// Serve hosts of this user, too, beside one's own and root (may be repeated).
     #[arg(long)]
     allow_user: Vec<u32>,
+    /// End, and remove the socket, when standard input is closed.
+    #[arg(long)]
+    with_stdin: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -142,6 +147,15 @@ impl Board {
 fn run(args: Args) -> Result<(), Error> {
     args.cpu.map_or(Ok(()), |cpu| cpus::check("--cpu", cpu))?;
     let mut server = NicServer::bind(&args.socket)?;
+    if args.with_stdin {
+        let (socket, mut lock) = (args.socket.clone(), args.socket.clone().into_os_string());
+        lock.push(".lock");
+        stdin::end_with(move || {
+            // Both are this server's, which holds the lock; the program ends either way.
+            let _ = std::fs::remove_file(socket);
+            let _ = std::fs::remove_file(lock);
+        })?;
+    }
     server.set_limit(args.max_region << 20);
     args.allow_user.iter().for_each(|&uid| server.allow_user(uid));
     if args.mode == Mode::Overlay {

@@ -9,6 +9,8 @@ mod idle;
 mod probe;
 mod run;
 mod scribble;
+#[path = "../shared/stdin.rs"]
+mod stdin;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -96,6 +98,9 @@ enum What {
         /// Seconds after which the process ends (0: never).
         #[arg(long, default_value_t = 0)]
         seconds: u64,
+        /// End when standard input is closed.
+        #[arg(long)]
+        with_stdin: bool,
     },
 }
 
@@ -135,8 +140,13 @@ fn measure(cli: &Cli) -> Result<(), Error> {
         What::Soak { packets, scribbler, window } => soak(c, *packets, *scribbler, *window),
         What::Bound => bounds(c),
         What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
-        What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
-        What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
+        What::Scribble { socket, nic, seconds, with_stdin } => {
+            if *with_stdin {
+                stdin::end_with(|| ())?;
+            }
+            let run = if *nic { scribble::nic } else { scribble::host };
+            run(socket, *seconds)
+        }
     }
 }
 

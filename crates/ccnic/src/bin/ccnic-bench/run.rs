@@ -1,7 +1,8 @@
 //! One measurement: a host thread against a loopback NIC on another CPU.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -119,9 +120,12 @@ fn spawn(port: &mut HostPort, spec: &Spec) -> Result<Nic<'static>, Error> {
     let this = std::env::current_exe()?;
     let program = this.parent().unwrap_or(Path::new(".")).join("ccnic-nic");
     let socket = std::env::temp_dir().join(format!("ccnic-bench-{}.sock", std::process::id()));
+    // It ends with this process, whatever ends that, and out of reach of the terminal's signals, so that it removes its socket.
     let child = Command::new(&program)
-        .args(["--cpu", &spec.nic_cpu.to_string(), "--socket"])
+        .args(["--with-stdin", "--cpu", &spec.nic_cpu.to_string(), "--socket"])
         .arg(&socket)
+        .stdin(Stdio::piped())
+        .process_group(0)
         .spawn()
         .map_err(|e| Error::Config(format!("{} cannot be started: {e}; build it first", program.display())))?;
     let mut nic = Nic::Process(child, socket.clone(), None);
@@ -134,7 +138,14 @@ fn spawn(port: &mut HostPort, spec: &Spec) -> Result<Nic<'static>, Error> {
         }
     }
     if let (Nic::Process(_, _, third), true) = (&mut nic, spec.scribbler) {
-        *third = Some(Command::new(&this).args(["scribble", "--socket"]).arg(&socket).spawn()?);
+        *third = Some(
+            Command::new(&this)
+                .args(["scribble", "--with-stdin", "--socket"])
+                .arg(&socket)
+                .stdin(Stdio::piped())
+                .process_group(0)
+                .spawn()?,
+        );
     }
     Ok(nic)
 }
