@@ -181,3 +181,43 @@ fn a_cpu_that_is_not_there_is_refused_with_those_that_are() {
     refused(&nic(&["--socket", socket, "--cpu", "1023"]), &["--cpu", "1023", "choose from"]);
     assert!(!std::path::Path::new(socket).exists());
 }
+
+#[test]
+fn options_without_effect_are_refused_by_name() {
+    for arguments in [
+        ["probe", "--process", "", ""],
+        ["probe", "--huge", "", ""],
+        ["probe", "--poll-us", "5", ""],
+        ["probe", "--ms", "5", ""],
+        ["soak", "--reps", "5", ""],
+        ["soak", "--ms", "5", ""],
+        ["idle", "--process", "", ""],
+        ["scribble", "--ms", "5", "--socket=/nowhere"],
+    ] {
+        let given: Vec<&str> = arguments.into_iter().filter(|a| !a.is_empty()).collect();
+        refused(&bench(&given), &[given[1], given[0], "has no effect"]);
+    }
+    // A global option may stand in front of the command.
+    refused(&bench(&["--ms", "5", "probe"]), &["--ms", "probe", "has no effect"]);
+    let socket = socket("idle");
+    let socket = socket.to_str().expect("a path of ASCII");
+    refused(&nic(&["--socket", socket, "--iface", "lo"]), &["--iface", "--mode loopback", "has no effect"]);
+    refused(&nic(&["--socket", socket, "--via", "packet"]), &["--via", "--mode loopback", "has no effect"]);
+}
+
+#[test]
+fn a_nic_for_nobody_and_of_no_memory_is_refused_with_the_range() {
+    let socket = socket("range");
+    let socket = socket.to_str().expect("a path of ASCII");
+    // 2^64 bytes are 2^44 MiB.
+    for (option, value) in [("--at-once", "0"), ("--max-region", "0"), ("--max-region", "17592186044416")] {
+        refused(&nic(&["--socket", socket, option, value]), &[option, value, "1.."]);
+    }
+}
+
+#[test]
+fn the_widest_window_is_served_by_a_process() {
+    let output = bench(&["soak", "--process", "--window", "65536", "--packets", "200000"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
+}

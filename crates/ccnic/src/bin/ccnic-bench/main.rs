@@ -17,7 +17,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ccnic::{Config, Error, Layout, Signal};
-use clap::{value_parser, Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{value_parser, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use run::{Point, Spec};
 
 /// Measure CC-NIC and its ablations between two CPUs of this machine.
@@ -115,13 +116,33 @@ struct Series {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match measure(&cli) {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    match without_idle_options(&cli.what, &matches).and_then(|()| measure(&cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("ccnic-bench: {e}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Refuses options that would not change what is measured.
+fn without_idle_options(what: &What, matches: &ArgMatches) -> Result<(), Error> {
+    let idle: &[&str] = match what {
+        What::Loopback | What::Ablation | What::Batch | What::Loaded | What::Bound => &[],
+        What::Probe => &["ms", "process", "huge", "poll_us"],
+        What::Soak { .. } => &["reps", "ms"],
+        What::Idle => &["process", "huge", "poll_us"],
+        What::Scribble { .. } => &["host_cpu", "nic_cpu", "reps", "ms", "process", "huge", "poll_us"],
+    };
+    let Some((name, given)) = matches.subcommand() else { return Ok(()) };
+    match idle.iter().find(|option| given.value_source(option) == Some(ValueSource::CommandLine)) {
+        Some(option) => {
+            let option = option.replace('_', "-");
+            Err(Error::Config(format!("--{option} has no effect on {name}; leave it out")))
+        }
+        None => Ok(()),
     }
 }
 

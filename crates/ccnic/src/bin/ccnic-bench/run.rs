@@ -118,11 +118,13 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
 
 fn spawn(port: &mut HostPort, spec: &Spec) -> Result<Nic<'static>, Error> {
     let this = std::env::current_exe()?;
+    // In MiB: the NIC's default, or what a wide window needs.
+    let region = port.region().len().div_ceil(1 << 20).max(1024);
     let program = this.parent().unwrap_or(Path::new(".")).join("ccnic-nic");
     let socket = std::env::temp_dir().join(format!("ccnic-bench-{}.sock", std::process::id()));
     // It ends with this process, whatever ends that, and out of reach of the terminal's signals, so that it removes its socket.
     let child = Command::new(&program)
-        .args(["--with-stdin", "--cpu", &spec.nic_cpu.to_string(), "--socket"])
+        .args(["--with-stdin", "--cpu", &spec.nic_cpu.to_string(), "--max-region", &region.to_string(), "--socket"])
         .arg(&socket)
         .stdin(Stdio::piped())
         .process_group(0)
