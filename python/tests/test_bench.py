@@ -84,7 +84,9 @@ def test_a_measurement_below_the_look_ups_names_the_way_out(tmp_path):
         ("a,b\n1,2\n", "not a table of ccnic-bench"),
         (PROBE.splitlines()[0] + "\n", "no measurements"),
         (PROBE.replace("transfer", "other"), "run `ccnic-bench probe`"),
-        (PROBE.replace("80.0", "-1"), "not a time above 0"),
+        (PROBE.replace("80.0", "-1"), "value = -1.0 of experiment transfer is not the time of a load"),
+        (PROBE.replace("80.0", "0.9"), "1 to 10000 ns"),
+        (PROBE.replace("80.0", "1e9"), "value = 1000000000.0 of experiment transfer"),
     ],
 )
 def test_a_wrong_table_is_one_sentence(cli, tmp_path, text, says):

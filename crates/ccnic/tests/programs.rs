@@ -221,3 +221,15 @@ fn the_widest_window_is_served_by_a_process() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
 }
+
+#[test]
+fn a_socket_without_a_nic_is_named() {
+    let socket = socket("nobody");
+    let path = socket.to_str().expect("a path of ASCII");
+    refused(&nic(&["--stats", "--socket", path]), &[path, "No such file or directory"]);
+    refused(&bench(&["scribble", "--socket", path]), &[path, "No such file or directory"]);
+    std::fs::write(&socket, "").expect("written");
+    let output = nic(&["--stats", "--socket", path]);
+    std::fs::remove_file(&socket).expect("removed");
+    refused(&output, &[path, "Connection refused"]);
+}
