@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +20,19 @@ _KINDS = {
     "probe": {"experiment", "variant", "size_bytes", "value", "unit"},
 }
 
+#: Columns that are numbers also where every row leaves them empty.
+_TIMES = ("value", "lat_min_ns", "lat_p50_ns", "lat_p99_ns")
+
 
 def read(path: Path) -> pl.DataFrame:
     """One CSV file of `ccnic-bench` or `compare.py`. Raises HostnetError for any other file."""
     import polars as pl
 
     try:
-        frame = pl.read_csv(path.read_bytes(), infer_schema_length=None, schema_overrides={"value": pl.Float64})
+        # Latencies longer than the counter of an earlier version are empty, in some tables in all rows.
+        frame = pl.read_csv(
+            path.read_bytes(), infer_schema_length=None, schema_overrides=dict.fromkeys(_TIMES, pl.Float64)
+        )
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror or e}).") from None
     except pl.exceptions.PolarsError as e:
@@ -34,7 +41,20 @@ def read(path: Path) -> pl.DataFrame:
         raise HostnetError(f"{path}: is not a table of ccnic-bench; its columns are {', '.join(frame.columns)}.")
     if frame.is_empty():
         raise HostnetError(f"{path}: holds no measurements.")
+    _measured(path, frame)
     return frame
+
+
+def _measured(path: Path, frame: pl.DataFrame) -> None:
+    """Raises HostnetError where a row holds what no measurement gives: a number that is not finite, or no packets."""
+    import polars.selectors as cs
+
+    for line, row in enumerate(frame.select(cs.float(), cs.by_name("packets", require_all=False)).to_dicts(), 2):
+        for column, value in row.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise HostnetError(f"{path}: {column} = {value} in line {line} was not measured; remove the line.")
+            if column == "packets" and value == 0:
+                raise HostnetError(f"{path}: line {line} is of a run without packets; remove the line.")
 
 
 def kind(frame: pl.DataFrame) -> str | None:

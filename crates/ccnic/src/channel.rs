@@ -43,14 +43,19 @@ fn readable(stream: &impl AsFd, deadline: Instant) -> Result<(), Error> {
 
 /// Connects, also to a server whose queue of connections is full for the moment.
 fn dial(path: &Path, deadline: Instant) -> Result<UnixStream, Error> {
-    let address = SocketAddrUnix::new(path)?;
+    let refused = |e: Errno| {
+        let why = std::io::Error::from(e);
+        let text = format!("no NIC answers on socket {}: {why}", path.display());
+        Error::Io(std::io::Error::new(why.kind(), text))
+    };
+    let address = SocketAddrUnix::new(path).map_err(refused)?;
     loop {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         match rustix::net::connect(&fd, &address) {
             Ok(()) => return Ok(fd.into()),
             Err(Errno::AGAIN) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
-            Err(e) => return Err(e.into()),
+            Err(e) => return Err(refused(e)),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,10 @@ class Calibration:
     def modelled_ns(self) -> float:
         """The transfer as the calibrated platform simulates it, in whole cycles."""
         return self.lookups_ns + 4 * self.noc_cycles / self.uncore_ghz
+
+
+#: Least and most nanoseconds that a load of a modified line takes between two CPUs of a machine.
+PLAUSIBLE_NS = (1.0, 10_000.0)
 
 
 def platform_tables(name: str) -> dict[str, Any]:
@@ -67,9 +70,12 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
     ]
     if not samples:
         raise HostnetError(f"{files[0]}: has no rows of experiment transfer in ns; run `ccnic-bench probe`.")
-    bad = next((v for v in samples if not (isinstance(v, float) and math.isfinite(v) and v > 0)), None)
+    least, most = PLAUSIBLE_NS
+    bad = next((v for v in samples if not (isinstance(v, float) and least <= v <= most)), None)
     if bad is not None:
-        raise HostnetError(f"{files[0]}: value = {bad} of experiment transfer is not a time above 0 ns.")
+        raise HostnetError(
+            f"{files[0]}: value = {bad} of experiment transfer is not the time of a load, which is {least:g} to {most:g} ns."
+        )
     platform = platform_tables(base)
     caches = platform["caches"]
     ns = statistics.median(samples)

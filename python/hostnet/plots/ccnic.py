@@ -49,10 +49,10 @@ def _medians(frame: pl.DataFrame, keys: list[str], values: list[str]) -> pl.Data
     return frame.group_by(keys, maintain_order=True).agg(pl.col(v).median() for v in values)
 
 
-def _bars(ax: Axes, names: list[str], values: list[float], label: str) -> None:
-    ax.bar_label(
-        ax.barh(range(len(names)), values, 0.7, color=_COLOUR), [f"{v:.4g}" for v in values], padding=3, fontsize=8
-    )
+def _bars(ax: Axes, names: list[str], values: list[float | None], label: str) -> None:
+    widths = [v or 0.0 for v in values]
+    written = ["not measured" if v is None else f"{v:.4g}" for v in values]
+    ax.bar_label(ax.barh(range(len(names)), widths, 0.7, color=_COLOUR), written, padding=3, fontsize=8)
     ax.set_xlabel(label)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)

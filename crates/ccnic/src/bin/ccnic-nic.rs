@@ -1,5 +1,10 @@
 //! A NIC as a process of its own: waits for hosts on a Unix socket and serves each in a thread.
 
+#[path = "shared/cpus.rs"]
+mod cpus;
+#[path = "shared/stdin.rs"]
+mod stdin;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -9,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use ccnic::overlay::{Overlay, Via};
 use ccnic::{Caller, Error, NicPort, NicQueue, NicServer, Offer, Stats};
+use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
 
 /// Serve CC-NIC queues to host processes.
@@ -27,9 +33,9 @@ struct Args {
     /// Network interface of the overlay mode.
     #[arg(long, required_if_eq("mode", "overlay"))]
     iface: Option<String>,
-    /// How the overlay mode exchanges frames with the interface.
-    #[arg(long, value_enum, default_value = "packet")]
-    via: Way,
+    /// How the overlay mode exchanges frames with the interface [default: packet].
+    #[arg(long, value_enum)]
+    via: Option<Way>,
     /// CPU that the hosts' threads run on.
     #[arg(long)]
     cpu: Option<usize>,
@@ -37,14 +43,22 @@ struct Args {
     #[arg(long, default_value_t = 0)]
     hosts: u64,
     /// Hosts served at the same time.
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = at_least_one(usize::MAX))]
     at_once: usize,
     /// Largest region of a host that is mapped, in MiB.
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = at_least_one(usize::MAX >> 20))]
     max_region: usize,
     /// Serve hosts of this user, too, beside one's own and root (may be repeated).
     #[arg(long)]
     allow_user: Vec<u32>,
+    /// End, and remove the socket, when standard input is closed.
+    #[arg(long)]
+    with_stdin: bool,
+}
+
+/// Parses a number from 1 to `most`.
+fn at_least_one(most: usize) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most as u64)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,12 +77,23 @@ enum Way {
     Xdp,
 }
 
-impl Way {
-    fn via(self) -> Via {
-        match self {
-            Way::Packet => Via::Packet,
-            Way::Xdp => Via::Xdp,
+impl Args {
+    fn via(&self) -> Via {
+        match self.via {
+            None | Some(Way::Packet) => Via::Packet,
+            Some(Way::Xdp) => Via::Xdp,
         }
+    }
+
+    /// Checks what depends on more than one option, or on the machine.
+    fn check(&self) -> Result<(), Error> {
+        let given = [("--iface", self.iface.is_some()), ("--via", self.via.is_some())];
+        if let (Mode::Loopback, Some((option, _))) = (self.mode, given.iter().find(|(_, given)| *given)) {
+            return Err(Error::Config(format!(
+                "{option} has no effect on --mode loopback; leave it out, or add --mode overlay"
+            )));
+        }
+        self.cpu.map_or(Ok(()), |cpu| cpus::check("--cpu", cpu))
     }
 }
 
@@ -137,11 +162,21 @@ impl Board {
 }
 
 fn run(args: Args) -> Result<(), Error> {
+    args.check()?;
     let mut server = NicServer::bind(&args.socket)?;
+    if args.with_stdin {
+        let (socket, mut lock) = (args.socket.clone(), args.socket.clone().into_os_string());
+        lock.push(".lock");
+        stdin::end_with(move || {
+            // Both are this server's, which holds the lock; the program ends either way.
+            let _ = std::fs::remove_file(socket);
+            let _ = std::fs::remove_file(lock);
+        })?;
+    }
     server.set_limit(args.max_region << 20);
     args.allow_user.iter().for_each(|&uid| server.allow_user(uid));
     if args.mode == Mode::Overlay {
-        server.set_features(Overlay::features(args.via.via()));
+        server.set_features(Overlay::features(args.via()));
     }
     let board = Shared::default();
     let args = Arc::new(args);
@@ -202,7 +237,7 @@ fn work(args: &Args, board: &Shared, id: u64, offer: Offer) {
 
 fn serve(args: &Args, board: &Shared, id: u64, offer: Offer) -> Result<(), Error> {
     let mut overlay = match (args.mode, &args.iface) {
-        (Mode::Overlay, Some(iface)) => match Overlay::open(iface, args.via.via()) {
+        (Mode::Overlay, Some(iface)) => match Overlay::open(iface, args.via()) {
             Ok(overlay) => Some(overlay),
             Err(e) => {
                 offer.refuse(&e);

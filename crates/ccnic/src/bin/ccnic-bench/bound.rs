@@ -149,8 +149,7 @@ fn beside_nic<T>(cpus: (usize, usize), lines: &Lines, host: impl FnOnce() -> T) 
     ccnic::pin_to_cpu(cpus.0)?;
     Ok(std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Unpinned would still be correct.
-            let _ = ccnic::pin_to_cpu(cpus.1);
+            ccnic::pin_to_cpu(cpus.1).expect("the CPU was there at the start");
             moved.wait();
             lines.nic(&stop);
         });

@@ -58,8 +58,7 @@ fn wake_up(cpus: (usize, usize), bell: &Bell) -> Result<f64, Error> {
     ccnic::pin_to_cpu(cpus.0)?;
     let mut ticks = std::thread::scope(|scope| -> Result<Vec<u64>, Error> {
         let sleeper = scope.spawn(|| -> Result<Vec<u64>, Error> {
-            // Unpinned would still be a wake-up.
-            let _ = ccnic::pin_to_cpu(cpus.1);
+            ccnic::pin_to_cpu(cpus.1).expect("the CPU was there at the start");
             moved.wait();
             let mut ticks = Vec::with_capacity(WAKES);
             while ticks.len() < WAKES {
@@ -95,9 +94,9 @@ fn wake_up(cpus: (usize, usize), bell: &Bell) -> Result<f64, Error> {
 
 /// Rows on standard output: the share of a CPU that an idle NIC thread uses, and round trips
 /// after pauses that let both sides fall asleep.
-pub fn measure(cpus: (usize, usize), reps: usize, ms: u64) -> Result<(), Error> {
+pub fn measure(cpus: (usize, usize), reps: u64, ms: u64) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
-    for rep in 0..reps.max(1) {
+    for rep in 0..reps {
         for bell in bells()? {
             println!("wake_up,{},0,{rep},{:.0},ns", bell.name, wake_up(cpus, &bell)?);
         }
@@ -111,8 +110,7 @@ pub fn measure(cpus: (usize, usize), reps: usize, ms: u64) -> Result<(), Error> 
             ccnic::pin_to_cpu(cpus.0)?;
             std::thread::scope(|scope| -> Result<(), Error> {
                 scope.spawn(|| {
-                    // Unpinned would still be correct.
-                    let _ = ccnic::pin_to_cpu(cpus.1);
+                    ccnic::pin_to_cpu(cpus.1).expect("the CPU was there at the start");
                     nic.serve_loopback(&mut far, &stop);
                 });
                 let mut run = || -> Result<(), Error> {

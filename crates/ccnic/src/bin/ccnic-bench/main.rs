@@ -2,17 +2,23 @@
 //! one row per repetition, medians per series on standard error.
 
 mod bound;
+#[path = "../shared/cpus.rs"]
+mod cpus;
+mod histogram;
 mod idle;
 mod probe;
 mod run;
 mod scribble;
+#[path = "../shared/stdin.rs"]
+mod stdin;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ccnic::{Config, Error, Layout, Signal};
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{value_parser, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use run::{Point, Spec};
 
 /// Measure CC-NIC and its ablations between two CPUs of this machine.
@@ -34,10 +40,10 @@ struct Common {
     #[arg(long, default_value_t = 1, global = true)]
     nic_cpu: usize,
     /// Repetitions; series are interleaved, so that noise hits all of them.
-    #[arg(long, default_value_t = 5, global = true)]
-    reps: usize,
+    #[arg(long, default_value_t = 5, global = true, value_parser = value_parser!(u64).range(1..))]
+    reps: u64,
     /// Measured milliseconds per repetition.
-    #[arg(long, default_value_t = 200, global = true)]
+    #[arg(long, default_value_t = 200, global = true, value_parser = value_parser!(u64).range(1..))]
     ms: u64,
     /// Run the NIC as a process of its own instead of a thread.
     #[arg(long, global = true)]
@@ -65,16 +71,17 @@ enum What {
     /// Cache-line ping-pong (Fig. 8), loads of lines the other CPU modified, streaming
     /// (Fig. 9). `hostnet calibrate` reads it.
     Probe,
-    /// Checksummed packets until a number is reached; fails on the first altered one.
+    /// Checksummed packets until a number is reached; fails on the first altered one, when none
+    /// comes back for five seconds, and when the NIC ends.
     Soak {
         /// Packets to exchange.
-        #[arg(long, default_value_t = 1_000_000_000)]
+        #[arg(long, default_value_t = 1_000_000_000, value_parser = value_parser!(u64).range(1..))]
         packets: u64,
         /// Add a third process, served by the same NIC process, that writes random words all over its own region.
         #[arg(long)]
         scribbler: bool,
         /// Most packets in flight; many let a soak run beside other work (with --poll-us).
-        #[arg(long, default_value_t = 256)]
+        #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..))]
         window: u32,
     },
     /// Bounds on the rate at 64 B: bare line transfers, the interface's work on one CPU, and both together.
@@ -92,6 +99,9 @@ enum What {
         /// Seconds after which the process ends (0: never).
         #[arg(long, default_value_t = 0)]
         seconds: u64,
+        /// End when standard input is closed.
+        #[arg(long)]
+        with_stdin: bool,
     },
 }
 
@@ -106,8 +116,9 @@ struct Series {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match measure(&cli) {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    match without_idle_options(&cli.what, &matches).and_then(|()| measure(&cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("ccnic-bench: {e}");
@@ -116,8 +127,31 @@ fn main() -> ExitCode {
     }
 }
 
+/// Refuses options that would not change what is measured.
+fn without_idle_options(what: &What, matches: &ArgMatches) -> Result<(), Error> {
+    let idle: &[&str] = match what {
+        What::Loopback | What::Ablation | What::Batch | What::Loaded | What::Bound => &[],
+        What::Probe => &["ms", "process", "huge", "poll_us"],
+        What::Soak { .. } => &["reps", "ms"],
+        What::Idle => &["process", "huge", "poll_us"],
+        What::Scribble { .. } => &["host_cpu", "nic_cpu", "reps", "ms", "process", "huge", "poll_us"],
+    };
+    let Some((name, given)) = matches.subcommand() else { return Ok(()) };
+    match idle.iter().find(|option| given.value_source(option) == Some(ValueSource::CommandLine)) {
+        Some(option) => {
+            let option = option.replace('_', "-");
+            Err(Error::Config(format!("--{option} has no effect on {name}; leave it out")))
+        }
+        None => Ok(()),
+    }
+}
+
 fn measure(cli: &Cli) -> Result<(), Error> {
     let c = &cli.common;
+    if !matches!(cli.what, What::Scribble { .. }) {
+        cpus::check("--host-cpu", c.host_cpu)?;
+        cpus::check("--nic-cpu", c.nic_cpu)?;
+    }
     match &cli.what {
         What::Loopback => report(c, &loopback(c)),
         What::Ablation => report(c, &ablation(c)),
@@ -127,8 +161,13 @@ fn measure(cli: &Cli) -> Result<(), Error> {
         What::Soak { packets, scribbler, window } => soak(c, *packets, *scribbler, *window),
         What::Bound => bounds(c),
         What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
-        What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
-        What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
+        What::Scribble { socket, nic, seconds, with_stdin } => {
+            if *with_stdin {
+                stdin::end_with(|| ())?;
+            }
+            let run = if *nic { scribble::nic } else { scribble::host };
+            run(socket, *seconds)
+        }
     }
 }
 
@@ -213,7 +252,7 @@ fn batch(c: &Common) -> Vec<Series> {
 /// Measures the peak rate of each interface and, right afterwards, its latency at 80 % of that rate.
 fn loaded(c: &Common) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         for size in [64, 1500] {
             for (name, config) in interfaces() {
                 let series = |experiment, rate, window| Series {
@@ -242,7 +281,7 @@ struct Row {
 /// Runs every series once per repetition.
 fn report(c: &Common, series: &[Series]) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         for s in series {
             rows.push(measure_row(c, rep, s)?);
         }
@@ -263,7 +302,7 @@ fn place(before: f64, after: f64) -> &'static str {
     }
 }
 
-fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
+fn measure_row(c: &Common, rep: u64, s: &Series) -> Result<Row, Error> {
     static HEADER: std::sync::Once = std::sync::Once::new();
     HEADER.call_once(|| {
         println!(
@@ -276,8 +315,9 @@ fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
     let p = run::run(&s.spec)?;
     let after = probe::ping_pong(cpus, true, PING_PONGS)?;
     let place = place(before, after);
+    // No packet of a run that ended well was altered.
     println!(
-        "{},{},{},{},{},{},{},{rep},{place},{:.1},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
+        "{},{},{},{},{},{},{},{rep},{place},{:.1},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},0",
         s.experiment,
         s.variant,
         s.spec.size,
@@ -293,12 +333,8 @@ fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
         p.lat_p50_ns,
         p.lat_p99_ns,
         p.units_per_packet,
-        p.pool_per_packet,
-        p.corrupt
+        p.pool_per_packet
     );
-    if p.corrupt > 0 {
-        return Err(Error::Peer(format!("{} packets came back altered", p.corrupt)));
-    }
     let key = format!(
         "{} | {} | {} | {} | {} | {}",
         s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window
@@ -343,7 +379,7 @@ fn medians(rows: &[Row]) {
 fn probes(c: &Common) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
     let cpus = (c.host_cpu, c.nic_cpu);
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         for (variant, together) in [("one_line", true), ("two_lines", false)] {
             let ns = probe::ping_pong(cpus, together, 200_000)?;
             println!("pingpong,{variant},64,{rep},{ns:.1},ns");
@@ -366,7 +402,7 @@ fn bounds(c: &Common) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
     let (cpus, time) = ((c.host_cpu, c.nic_cpu), Duration::from_millis(c.ms));
     let row = |variant, rep, value: f64, unit| println!("bound,{variant},64,{rep},{value:.2},{unit}");
-    for rep in 0..c.reps.max(1) {
+    for rep in 0..c.reps {
         row("pingpong", rep, probe::ping_pong(cpus, true, PING_PONGS)?, "ns");
         row("transfer", rep, probe::transfer(cpus, 64, 2048)?, "ns");
         row("transfers_alone", rep, bound::transfers(cpus, c.huge, time)?, "Mpps");

@@ -36,8 +36,7 @@ fn on_both<T>(cpus: (usize, usize), there: impl FnOnce() + Send, here: impl FnOn
     let moved = Barrier::new(2);
     Ok(std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Without pinning both threads may share a CPU, which only slows the probe.
-            let _ = ccnic::pin_to_cpu(cpus.1);
+            ccnic::pin_to_cpu(cpus.1).expect("the CPU was there at the start");
             moved.wait();
             there();
         });

@@ -1,12 +1,20 @@
 //! One measurement: a host thread against a loopback NIC on another CPU.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use ccnic::{timestamp, Buf, Config, Error, HostPort, HostQueue};
+
+use super::histogram::Histogram;
+
+/// Time without a packet after which a run looks whether the NIC is still there.
+const GLANCE: Duration = Duration::from_millis(10);
+/// Time without a packet after which a run gives up.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Parameters of one measurement.
 #[derive(Clone, Debug)]
@@ -44,8 +52,6 @@ pub struct Point {
     pub units_per_packet: f64,
     /// Buffers the host moved to and from the shared pool per packet.
     pub pool_per_packet: f64,
-    /// Packets whose content was not what was sent.
-    pub corrupt: u64,
 }
 
 /// Counter ticks per nanosecond, measured once.
@@ -56,38 +62,6 @@ pub fn ticks_per_ns() -> f64 {
         std::thread::sleep(Duration::from_millis(50));
         (timestamp() - t0) as f64 / start.elapsed().as_nanos() as f64
     })
-}
-
-/// Latencies in fixed buckets of ticks; the last one takes everything beyond.
-struct Histogram {
-    buckets: Vec<u32>,
-    min: u64,
-    count: u64,
-}
-
-const SHIFT: u32 = 2;
-
-impl Histogram {
-    fn new() -> Histogram {
-        Histogram { buckets: vec![0; 1 << 18], min: u64::MAX, count: 0 }
-    }
-    fn add(&mut self, ticks: u64) {
-        let at = ((ticks >> SHIFT) as usize).min(self.buckets.len() - 1);
-        self.buckets[at] += 1;
-        self.min = self.min.min(ticks);
-        self.count += 1;
-    }
-    fn quantile(&self, q: f64) -> f64 {
-        let rank = (self.count as f64 * q) as u64;
-        let mut seen = 0;
-        for (i, &n) in self.buckets.iter().enumerate() {
-            seen += u64::from(n);
-            if seen > rank {
-                return (i as f64 + 0.5) * f64::from(1 << SHIFT);
-            }
-        }
-        f64::NAN
-    }
 }
 
 /// The NIC of one measurement, ended on drop.
@@ -123,7 +97,7 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
     let mut queue = port.queue(0)?;
     if spec.process {
         let _nic = spawn(&mut port, spec)?;
-        return Load::new(spec).drive(&mut queue);
+        return Load::new(spec).drive(&mut queue, || port.peer_alive());
     }
     let mut nic = port.local_nic()?;
     let mut queues = vec![nic.queue(0)?];
@@ -133,23 +107,27 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
     std::thread::scope(|scope| {
         let _nic = Nic::Thread(&stop);
         scope.spawn(|| {
-            // Unpinned would still be correct; the result would only be noisier.
-            let _ = ccnic::pin_to_cpu(spec.nic_cpu);
+            ccnic::pin_to_cpu(spec.nic_cpu).expect("the CPU was there at the start");
             moved.wait();
             nic.serve_loopback(&mut queues, &stop);
         });
         moved.wait();
-        Load::new(spec).drive(&mut queue)
+        Load::new(spec).drive(&mut queue, || port.peer_alive())
     })
 }
 
 fn spawn(port: &mut HostPort, spec: &Spec) -> Result<Nic<'static>, Error> {
     let this = std::env::current_exe()?;
+    // In MiB: the NIC's default, or what a wide window needs.
+    let region = port.region().len().div_ceil(1 << 20).max(1024);
     let program = this.parent().unwrap_or(Path::new(".")).join("ccnic-nic");
     let socket = std::env::temp_dir().join(format!("ccnic-bench-{}.sock", std::process::id()));
+    // It ends with this process, whatever ends that, and out of reach of the terminal's signals, so that it removes its socket.
     let child = Command::new(&program)
-        .args(["--cpu", &spec.nic_cpu.to_string(), "--socket"])
+        .args(["--with-stdin", "--cpu", &spec.nic_cpu.to_string(), "--max-region", &region.to_string(), "--socket"])
         .arg(&socket)
+        .stdin(Stdio::piped())
+        .process_group(0)
         .spawn()
         .map_err(|e| Error::Config(format!("{} cannot be started: {e}; build it first", program.display())))?;
     let mut nic = Nic::Process(child, socket.clone(), None);
@@ -162,7 +140,14 @@ fn spawn(port: &mut HostPort, spec: &Spec) -> Result<Nic<'static>, Error> {
         }
     }
     if let (Nic::Process(_, _, third), true) = (&mut nic, spec.scribbler) {
-        *third = Some(Command::new(&this).args(["scribble", "--socket"]).arg(&socket).spawn()?);
+        *third = Some(
+            Command::new(&this)
+                .args(["scribble", "--with-stdin", "--socket"])
+                .arg(&socket)
+                .stdin(Stdio::piped())
+                .process_group(0)
+                .spawn()?,
+        );
     }
     Ok(nic)
 }
@@ -176,7 +161,6 @@ struct Load<'a> {
     segments: usize,
     sent: u64,
     got: u64,
-    corrupt: u64,
     partial: (usize, u64, u64),
     histogram: Histogram,
     bufs: Vec<Buf>,
@@ -204,7 +188,6 @@ impl<'a> Load<'a> {
             segment,
             sent: 0,
             got: 0,
-            corrupt: 0,
             partial: (0, 0, 0),
             histogram: Histogram::new(),
             bufs: Vec::with_capacity(1024),
@@ -212,13 +195,16 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn drive(mut self, queue: &mut HostQueue) -> Result<Point, Error> {
+    fn drive(mut self, queue: &mut HostQueue, nic_alive: impl Fn() -> bool) -> Result<Point, Error> {
         let per_ns = ticks_per_ns();
         let begin = timestamp();
-        let warm = begin + (self.spec.warmup.as_nanos() as f64 * per_ns) as u64;
+        let ticks = |time: Duration| (time.as_nanos() as f64 * per_ns) as u64;
+        let (glance, patience) = (ticks(GLANCE), ticks(PATIENCE));
+        let (mut heard, mut looked) = (begin, begin);
+        let warm = begin + ticks(self.spec.warmup);
         let gap = self.spec.rate.map(|mpps| per_ns * 1000.0 / mpps);
         let mut start = (begin, 0, queue.stats());
-        let mut end = warm + (self.spec.measure.as_nanos() as f64 * per_ns) as u64;
+        let mut end = warm + ticks(self.spec.measure);
         let mut warmed = false;
         let event = self.spec.config.poll_us > 0;
         loop {
@@ -234,12 +220,30 @@ impl<'a> Load<'a> {
                 None => warmed && now >= end,
             };
             if done {
-                return Ok(self.point(queue, start, now));
+                return self.point(queue, start, now);
             }
             let allowed = gap.map_or(u64::MAX, |g| ((now - begin) as f64 / g) as u64);
             self.send(queue, allowed, now)?;
+            if self.receive(queue)? {
+                (heard, looked) = (now, now);
+                continue;
+            }
+            if now.saturating_sub(looked) > glance {
+                looked = now;
+                if !nic_alive() {
+                    return Err(Error::Peer(format!("the NIC ended after {} packets", self.got)));
+                }
+                if now.saturating_sub(heard) > patience {
+                    return Err(Error::Peer(format!(
+                        "no packet came back for {} s after {} of the {} that were sent",
+                        PATIENCE.as_secs(),
+                        self.got,
+                        self.sent
+                    )));
+                }
+            }
             // Beside other work, in event mode, a host whose window is full gives its CPU away.
-            if !self.receive(queue)? && event && self.sent - self.got == self.spec.window {
+            if event && self.sent - self.got == self.spec.window {
                 queue.wait(Duration::from_millis(100))?;
             }
         }
@@ -298,7 +302,13 @@ impl<'a> Load<'a> {
             *sum = sum.wrapping_add(queue.checksum(b));
             if !b.more() {
                 let expect = self.base.wrapping_add(self.got).wrapping_add(*time);
-                self.corrupt += u64::from(*bytes != self.spec.size || *sum != expect);
+                if *bytes != self.spec.size || *sum != expect {
+                    return Err(Error::Peer(format!(
+                        "packet {} came back altered, or in the place of a lost one: {bytes} of {} bytes, sum {sum:#x}, \
+                         expected {expect:#x}",
+                        self.got, self.spec.size
+                    )));
+                }
                 self.histogram.add(now.wrapping_sub(*time));
                 self.got += 1;
                 self.partial = (0, 0, 0);
@@ -308,22 +318,29 @@ impl<'a> Load<'a> {
         Ok(true)
     }
 
-    fn point(&self, queue: &HostQueue, start: (u64, u64, ccnic::Stats), now: u64) -> Point {
+    fn point(&self, queue: &HostQueue, start: (u64, u64, ccnic::Stats), now: u64) -> Result<Point, Error> {
+        let Some(least) = self.histogram.min() else {
+            return Err(Error::Peer(format!(
+                "none of {} packets of {} bytes came back within {} ms; raise --ms",
+                self.sent,
+                self.spec.size,
+                self.spec.measure.as_millis()
+            )));
+        };
         let per_ns = ticks_per_ns();
         let ns = (now - start.0) as f64 / per_ns;
         let packets = self.got - start.1;
         let (a, b) = (start.2, queue.stats());
         let per = |x: u64| x as f64 / packets.max(1) as f64;
-        Point {
+        Ok(Point {
             packets,
             mpps: packets as f64 * 1000.0 / ns,
             gbps: packets as f64 * self.spec.size as f64 * 8.0 / ns,
-            lat_min_ns: self.histogram.min as f64 / per_ns,
+            lat_min_ns: least as f64 / per_ns,
             lat_p50_ns: self.histogram.quantile(0.5) / per_ns,
             lat_p99_ns: self.histogram.quantile(0.99) / per_ns,
             units_per_packet: per(b.units - a.units),
             pool_per_packet: per(b.pool_takes + b.pool_puts - a.pool_takes - a.pool_puts),
-            corrupt: self.corrupt,
-        }
+        })
     }
 }
