@@ -9,7 +9,8 @@
  * its port. No burst call blocks or makes a system call.
  *
  * Results: counts are >= 0; failures are the negative codes below, with a sentence in
- * ccnic_last_error(). After CCNIC_EFAULT the queue stays stopped until ccnic_port_recover.
+ * ccnic_last_error(). A null pointer is CCNIC_EUSAGE, except for an array of no buffers. After
+ * CCNIC_EFAULT the queue stays stopped until ccnic_port_recover.
  */
 #ifndef CCNIC_H
 #define CCNIC_H
@@ -151,7 +152,8 @@ int ccnic_port_create(const ccnic_config *config, ccnic_port **out);
 void ccnic_port_destroy(ccnic_port *port);
 /* Hands the region to the NIC process listening on the Unix socket `path`. */
 int ccnic_port_connect(ccnic_port *port, const char *path);
-/* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). */
+/* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). A CPU that the thread may not
+ * use is refused, and so is a port that has a NIC. */
 int ccnic_port_start_loopback(ccnic_port *port, int cpu);
 /* Stops the NIC thread, or parts from the NIC process (waits at most two seconds for its
  * queues to stop); call ccnic_port_recover before the next NIC. */

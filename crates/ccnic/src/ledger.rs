@@ -126,7 +126,7 @@ impl Ledger {
         }
         entry
             .fetch_update(Relaxed, Relaxed, |now| match now & STATE {
-                USER if now >> EPOCH == 0 => Some(FLIGHT | now & REFS | LENT),
+                USER if now >> EPOCH == 0 => Some(FLIGHT | (now & REFS) | LENT),
                 LENT if now & REFS != 0 && now >> EPOCH < FLIGHTS => Some(now + FLIGHT - REF),
                 _ => None,
             })
@@ -144,7 +144,7 @@ impl Ledger {
         }
         let before = entry.fetch_update(Relaxed, Relaxed, |now| match (now & STATE, now >> EPOCH, now & REFS) {
             (LENT, 1, 0) => Some(USER),
-            (LENT, 1, refs) => Some(refs - REF | USER),
+            (LENT, 1, refs) => Some((refs - REF) | USER),
             (LENT, ..) => Some(now - FLIGHT),
             _ => None,
         });

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::buf::RawBuf;
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::HostPort;
+use crate::nic::{NicPort, NicQueue};
 use crate::offload::Offload;
 use crate::queue::HostQueue;
 use crate::rss::Rss;
@@ -92,21 +93,21 @@ fn count(result: Result<usize, Error>) -> c_int {
     result.map_or_else(|e| code(&e), |n| n as c_int)
 }
 
-/// A burst array; null is allowed when empty.
-unsafe fn slice<'a>(bufs: *const RawBuf, n: u32) -> &'a [RawBuf] {
-    if bufs.is_null() || n == 0 {
-        return &[];
+/// A burst array; none for null, which is allowed when empty.
+unsafe fn slice<'a>(bufs: *const RawBuf, n: u32) -> Option<&'a [RawBuf]> {
+    if n == 0 {
+        return Some(&[]);
     }
     // SAFETY: the caller passed `n` buffers, as the header demands.
-    unsafe { std::slice::from_raw_parts(bufs, n as usize) }
+    (!bufs.is_null()).then(|| unsafe { std::slice::from_raw_parts(bufs, n as usize) })
 }
 
-unsafe fn slice_mut<'a>(bufs: *mut RawBuf, n: u32) -> &'a mut [RawBuf] {
-    if bufs.is_null() || n == 0 {
-        return &mut [];
+unsafe fn slice_mut<'a>(bufs: *mut RawBuf, n: u32) -> Option<&'a mut [RawBuf]> {
+    if n == 0 {
+        return Some(&mut []);
     }
     // SAFETY: as in `slice`.
-    unsafe { std::slice::from_raw_parts_mut(bufs, n as usize) }
+    (!bufs.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(bufs, n as usize) })
 }
 
 /// See `ccnic.h`.
@@ -274,19 +275,27 @@ pub unsafe extern "C" fn ccnic_port_start_loopback(port: *mut CPort, cpu: c_int)
 }
 
 fn start_loopback(port: &mut CPort, cpu: c_int) -> Result<(), Error> {
+    if port.port.peer_alive() {
+        return Err(Error::Usage("the port already has a NIC"));
+    }
     stop_nic(port);
-    let mut nic = port.port.local_nic()?;
-    let queues: Result<Vec<_>, Error> = (0..nic.config().served()).map(|q| nic.queue(q)).collect();
-    let mut queues = queues?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
+    let (placed, place) = mpsc::channel();
+    let (give, take) = mpsc::channel::<(NicPort, Vec<NicQueue>)>();
     let thread = std::thread::Builder::new().name("ccnic-nic".into()).spawn(move || {
-        if cpu >= 0 {
-            // Unpinned is slower, not wrong.
-            let _ = crate::pin_to_cpu(cpu as usize);
+        // Without a receiver there is nothing to take, either.
+        let _ = placed.send(usize::try_from(cpu).map_or(Ok(()), crate::pin_to_cpu));
+        if let Ok((nic, mut queues)) = take.recv() {
+            nic.serve_loopback(&mut queues, &flag);
         }
-        nic.serve_loopback(&mut queues, &flag);
     })?;
+    place.recv().unwrap_or(Err(Error::Usage("the NIC thread ended")))?;
+    let mut nic = port.port.local_nic()?;
+    let queues: Result<Vec<_>, Error> = (0..nic.config().served()).map(|q| nic.queue(q)).collect();
+    let queues = queues?;
+    // The thread waits for it.
+    let _ = give.send((nic, queues));
     port.nic = Some((stop, thread));
     Ok(())
 }
@@ -398,22 +407,24 @@ pub unsafe extern "C" fn ccnic_queue_close(queue: *mut HostQueue) {
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_alloc(queue: *mut HostQueue, bufs: *mut RawBuf, n: u32, size_hint: u32) -> c_int {
-    if queue.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (queue.is_null(), unsafe { slice_mut(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live queue of this thread, and `n` buffers.
-    let (queue, bufs) = unsafe { (&mut *queue, slice_mut(bufs, n)) };
+    };
+    // SAFETY: a live queue of this thread.
+    let queue = unsafe { &mut *queue };
     queue.alloc_raw(bufs, size_hint as usize) as c_int
 }
 
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_free(queue: *mut HostQueue, bufs: *const RawBuf, n: u32) -> c_int {
-    if queue.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (queue.is_null(), unsafe { slice(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live queue of this thread, and `n` buffers.
-    let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+    };
+    // SAFETY: a live queue of this thread.
+    let queue = unsafe { &mut *queue };
     queue.free_raw(bufs) as c_int
 }
 
@@ -431,22 +442,24 @@ pub unsafe extern "C" fn ccnic_retain(queue: *mut HostQueue, buf: *const RawBuf)
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_tx(queue: *mut HostQueue, bufs: *const RawBuf, n: u32) -> c_int {
-    if queue.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (queue.is_null(), unsafe { slice(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live queue of this thread, and `n` buffers.
-    let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+    };
+    // SAFETY: a live queue of this thread.
+    let queue = unsafe { &mut *queue };
     count(queue.tx_raw(bufs))
 }
 
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_rx(queue: *mut HostQueue, bufs: *mut RawBuf, n: u32) -> c_int {
-    if queue.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (queue.is_null(), unsafe { slice_mut(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live queue of this thread, and `n` buffers.
-    let (queue, bufs) = unsafe { (&mut *queue, slice_mut(bufs, n)) };
+    };
+    // SAFETY: a live queue of this thread.
+    let queue = unsafe { &mut *queue };
     count(queue.rx_raw(bufs))
 }
 

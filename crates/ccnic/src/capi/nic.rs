@@ -118,11 +118,12 @@ pub unsafe extern "C" fn ccnic_nic_queue_close(queue: *mut NicQueue) {
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_nic_tx_poll(queue: *mut NicQueue, bufs: *mut RawBuf, n: u32) -> c_int {
-    if queue.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (queue.is_null(), unsafe { slice_mut(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live queue of this thread, and `n` buffers.
-    let (queue, bufs) = unsafe { (&mut *queue, slice_mut(bufs, n)) };
+    };
+    // SAFETY: a live queue of this thread.
+    let queue = unsafe { &mut *queue };
     count(queue.tx_poll_raw(bufs))
 }
 
@@ -138,10 +139,10 @@ pub unsafe extern "C" fn ccnic_nic_tx_done(queue: *mut NicQueue) {
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_nic_free(queue: *mut NicQueue, bufs: *const RawBuf, n: u32) {
-    if !queue.is_null() {
-        // SAFETY: a live queue of this thread, and `n` buffers.
-        let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
-        queue.free_raw(bufs);
+    // SAFETY: `n` buffers.
+    if let (false, Some(bufs)) = (queue.is_null(), unsafe { slice(bufs, n) }) {
+        // SAFETY: a live queue of this thread.
+        unsafe { &mut *queue }.free_raw(bufs);
     }
 }
 
@@ -156,8 +157,7 @@ pub unsafe extern "C" fn ccnic_nic_alloc(queue: *mut NicQueue, bytes: u32, bufs:
     let got = unsafe { &mut *queue }.alloc_packet_raw(bytes as usize, &mut raw);
     if let Ok(n) = got {
         // SAFETY: room for `MAX_SEGMENTS` buffers, as the header demands.
-        let bufs = unsafe { slice_mut(bufs, MAX_SEGMENTS as u32) };
-        bufs[..n].copy_from_slice(&raw[..n]);
+        unsafe { std::slice::from_raw_parts_mut(bufs, MAX_SEGMENTS)[..n].copy_from_slice(&raw[..n]) };
     }
     count(got)
 }
@@ -165,11 +165,12 @@ pub unsafe extern "C" fn ccnic_nic_alloc(queue: *mut NicQueue, bytes: u32, bufs:
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_nic_rx_post(queue: *mut NicQueue, bufs: *const RawBuf, n: u32) -> c_int {
-    if queue.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (queue.is_null(), unsafe { slice(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live queue of this thread, and `n` buffers.
-    let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+    };
+    // SAFETY: a live queue of this thread.
+    let queue = unsafe { &mut *queue };
     count(queue.rx_post_raw(bufs))
 }
 

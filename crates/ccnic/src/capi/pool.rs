@@ -29,22 +29,24 @@ pub unsafe extern "C" fn ccnic_pool_close(pool: *mut HostPool) {
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_pool_take(pool: *const HostPool, bufs: *mut RawBuf, n: u32) -> c_int {
-    if pool.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (pool.is_null(), unsafe { slice_mut(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live pool, and `n` buffers.
-    let (pool, bufs) = unsafe { (&*pool, slice_mut(bufs, n)) };
+    };
+    // SAFETY: a live pool.
+    let pool = unsafe { &*pool };
     pool.take(bufs) as c_int
 }
 
 /// See `ccnic.h`.
 #[no_mangle]
 pub unsafe extern "C" fn ccnic_pool_put(pool: *const HostPool, bufs: *const RawBuf, n: u32) -> c_int {
-    if pool.is_null() {
+    // SAFETY: `n` buffers.
+    let (false, Some(bufs)) = (pool.is_null(), unsafe { slice(bufs, n) }) else {
         return null();
-    }
-    // SAFETY: a live pool, and `n` buffers.
-    let (pool, bufs) = unsafe { (&*pool, slice(bufs, n)) };
+    };
+    // SAFETY: a live pool.
+    let pool = unsafe { &*pool };
     pool.put(bufs) as c_int
 }
 

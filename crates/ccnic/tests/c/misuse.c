@@ -158,6 +158,45 @@ static int nic_side(struct setup *s) {
   return 0;
 }
 
+/* Arrays that are missing are refused, empty ones may be. */
+static int null_arrays(struct setup *s) {
+  ccnic_queue *q = s->queue[0];
+  CHECK(ccnic_alloc(q, NULL, 5, 0) == CCNIC_EUSAGE && ccnic_alloc(q, NULL, 0, 0) == 0);
+  CHECK(ccnic_free(q, NULL, 5) == CCNIC_EUSAGE && ccnic_free(q, NULL, 0) == 0);
+  CHECK(ccnic_tx(q, NULL, 5) == CCNIC_EUSAGE && ccnic_tx(q, NULL, 0) == 0);
+  CHECK(ccnic_rx(q, NULL, 5) == CCNIC_EUSAGE && ccnic_rx(q, NULL, 0) == 0);
+  CHECK(ccnic_nic_tx_poll(s->far, NULL, 5) == CCNIC_EUSAGE);
+  CHECK(ccnic_nic_rx_post(s->far, NULL, 5) == CCNIC_EUSAGE && ccnic_nic_rx_post(s->far, NULL, 0) == 0);
+  ccnic_nic_free(s->far, NULL, 5);
+  return 0;
+}
+
+/* A CPU that is not there, and a second NIC: refused, and the port is as before. */
+static int loopback(void) {
+  ccnic_config config;
+  ccnic_port *port;
+  ccnic_queue *queue;
+  ccnic_buf b;
+  ccnic_config_init(&config, 0);
+  CHECK(ccnic_port_create(&config, &port) == 0 && ccnic_queue_open(port, 0, &queue) == 0);
+  CHECK(ccnic_port_start_loopback(port, 9999) < 0 && ccnic_port_peer_alive(port) == 0);
+  CHECK(ccnic_port_start_loopback(port, -1) == 0);
+  CHECK(ccnic_port_start_loopback(port, -1) == CCNIC_EUSAGE);
+  CHECK(ccnic_port_peer_alive(port) == 1);
+  CHECK(ccnic_alloc(queue, &b, 1, 64) == 1);
+  b.len = 64;
+  CHECK(ccnic_tx(queue, &b, 1) == 1);
+  int got = 0;
+  for (int i = 0; i < 1000 && got == 0; i++) {
+    CHECK(ccnic_wait(queue, 10000) >= 0);
+    got = ccnic_rx(queue, &b, 1);
+  }
+  CHECK(got == 1 && b.len == 64 && ccnic_free(queue, &b, 1) == 1);
+  ccnic_queue_close(queue);
+  ccnic_port_destroy(port);
+  return 0;
+}
+
 int main(void) {
   ccnic_config config;
   ccnic_port *none;
@@ -184,9 +223,12 @@ int main(void) {
 
   for (int unoptimised = 0; unoptimised < 2; unoptimised++) {
     struct setup s;
-    if (open_all(&s, unoptimised) || host_side(&s) || works(&s) || retained(&s) || works(&s) || nic_side(&s) || works(&s) || close_all(&s))
+    if (open_all(&s, unoptimised) || host_side(&s) || works(&s) || retained(&s) || works(&s) || nic_side(&s) || works(&s) || null_arrays(&s) ||
+        works(&s) || close_all(&s))
       return 1;
   }
+  if (loopback())
+    return 1;
   puts("ok");
   return 0;
 }
