@@ -93,7 +93,7 @@ pub fn interval(statistic: Statistic, values: &[Cumulative], confidence: f64) ->
     Some(Interval { low: value - half, high: value + half })
 }
 
-/// Whether batches of these lengths are effectively [`FEWEST`] at least, so that they tell something about a mean over their time.
+/// Whether batches of these lengths are effectively six at least, so that they tell something about a mean over their time.
 pub fn comparable(lengths: impl Iterator<Item = f64>) -> bool {
     let (n, all, squares) = lengths.fold((0, 0.0, 0.0), |(n, all, squares), l| (n + 1, all + l, squares + l * l));
     n >= FEWEST && all * all >= FEWEST.to_f64() * squares
