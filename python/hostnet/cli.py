@@ -217,6 +217,9 @@ def _share(precision: str | None) -> float | None:
     return value
 
 
+_PRECISION = "run.precision"
+
+
 def _precisely(sc: Scenario, precision: str | None, changes: list[str] | None) -> Scenario:
     """The scenario, to which ``changes`` have been made, measured until its metrics are known to ``precision``, such as 2% or
     0.02. Raises HostnetError where a change says so as well."""
@@ -229,9 +232,6 @@ def _precisely(sc: Scenario, precision: str | None, changes: list[str] | None) -
         if sc.target(parse_assignment(text)[0]) == _PRECISION:
             raise HostnetError(f"--precision {precision} and --set {text} say the same key; give one of them.")
     return sc.with_({_PRECISION: value or None})
-
-
-_PRECISION = "run.precision"
 
 
 def _check_varied(

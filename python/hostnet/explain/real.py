@@ -277,16 +277,16 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
         return
     hw = formula_part(m)
     ex.estimates.append(estimate(traffic, counters, hw, held, gbs, lfb.little_ns))
-    if lacking := _lacking(r, m, ("drd_occupancy", "drd_inserts"), ("cha_ghz", "cha_dram_read_ns")):
+    lacking = _lacking(r, m, ("drd_occupancy", "drd_inserts"), ("cha_ghz", "cha_dram_read_ns"))
+    if cha is None or lacking:
         ex.missing.append(f"admission at the CHA ({lacking})")
-    elif (
-        cha is not None
-    ):  # without contention the same difference is the path from core to CHA, plus the part of the write
-        admission = lfb.little_ns - cha
-        ex.facts["admission_c2m_ns"] = max(admission - (unloaded - m["cha_dram_read_ns"]), 0.0)
-        with_admission = estimate(traffic, counters, hw, held, gbs, lfb.little_ns, admission)
-        with_admission.traffic += " + CHA admission"
-        ex.estimates.append(with_admission)
+        return
+    # Without contention the same difference is the path from core to CHA, plus the part of the write.
+    admission = lfb.little_ns - cha
+    ex.facts["admission_c2m_ns"] = max(admission - (unloaded - m["cha_dram_read_ns"]), 0.0)
+    with_admission = estimate(traffic, counters, hw, held, gbs, lfb.little_ns, admission)
+    with_admission.traffic += " + CHA admission"
+    ex.estimates.append(with_admission)
 
 
 def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float] | None) -> bool:
