@@ -211,7 +211,7 @@ fn blank_buffers_are_posted_and_filled_as_in_the_library() {
         let (s, t) = shapes(8, group, per_line, register);
         let mem = Shared::new(16 * LINE);
         let mut words = RingWords::new(&s);
-        let (mut h, mut g) = (PostHost::new(s), post::PostHost::new(t.clone()));
+        let (mut h, mut g) = (PostHost::new(s), post::PostHost::new(t.clone(), t.units));
         let (mut n, mut m) = (PostNic::new(s), post::PostNic::new(t));
         let (mut dice, mut next, mut open, mut came) = (Dice(11), 1u32, Vec::new(), 0);
         for _ in 0..20_000 {
