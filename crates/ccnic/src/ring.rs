@@ -83,7 +83,7 @@ impl Producer {
     }
 
     /// Index up to which published units have been consumed, where the caller does not ask about those below `from`.
-    pub fn consumed<M: Mem>(&mut self, mem: &M, mut from: u64) -> Result<u64, Fault> {
+    pub fn consumed<M: Mem>(&self, mem: &M, mut from: u64) -> Result<u64, Fault> {
         let s = &self.shape;
         if s.register {
             // A consumer that lags may still be below `from`.
@@ -96,14 +96,13 @@ impl Producer {
     }
 
     /// Register mode: the consumer's head, which never goes back nor beyond the tail.
-    fn head<M: Mem>(&mut self, mem: &M) -> Result<u64, Fault> {
+    fn head<M: Mem>(&self, mem: &M) -> Result<u64, Fault> {
         let s = &self.shape;
         let head = mem.get_acquire(s.head);
         let seen = self.free_to - s.units as u64;
         if head < seen || head > self.told {
             return Err(Fault::Index);
         }
-        self.free_to = head + s.units as u64;
         Ok(head)
     }
 
@@ -122,7 +121,8 @@ impl Producer {
     fn refresh<M: Mem>(&mut self, mem: &M, want: u64) -> Result<(), Fault> {
         let s = &self.shape;
         if s.register {
-            return self.head(mem).map(|_| ());
+            self.free_to = self.head(mem)? + s.units as u64;
+            return Ok(());
         }
         let far = (self.next + PROBE.min(s.units as u64 / 4)).max(want);
         for to in [far, want] {

@@ -250,12 +250,12 @@ impl Producer {
         })
     }
 
-    /// Index up to which units have been consumed, where all units below `from` are known to be consumed.
+    /// Index up to which units have been consumed, where the caller does not ask about those below `from`.
     pub fn consumed(&self, words: &RingWords, mut from: u64, read: &mut impl FnMut(LineAddr)) -> u64 {
         let s = &self.shape;
         if s.register {
             read(s.head);
-            return words.head;
+            return words.head.max(from);
         }
         let mut line = None;
         while from < self.next {
