@@ -39,8 +39,8 @@ const ACCESSES: u64 = 64;
 
 impl Host {
     /// Serves packets in functional mode until every ring has wrapped around twice, the caches no longer fill up, DRAM
-    /// transfers per request are steady, and no way of the LLC holds lines from the time when the caches filled. `poll` may
-    /// abort.
+    /// transfers per request are steady, and, where buffers are swept, no way of the LLC holds lines from the time when the
+    /// caches filled. `poll` may abort.
     ///
     /// # Errors
     /// Returns the error of `poll`.
@@ -73,7 +73,8 @@ impl Host {
             let moved: u64 = self.machine.mem.stats.dram.iter().sum();
             halves.push([moved.to_f64() / chunk.to_f64(), self.machine.mem.lines_held().to_f64()]);
             turns.push(self.machine.mem.turns_of_ways());
-            if served >= 2 * rings && settled(&halves) && turned_over(&turns) {
+            let sweeps = self.machine.mem.stats.sweep_messages > 0;
+            if served >= 2 * rings && settled(&halves) && (!sweeps || turned_over(&turns)) {
                 break;
             }
         }
@@ -427,9 +428,10 @@ const WAIT: f64 = 4.0;
 /// Whether each way of the LLC has taken in its lines [`TURNS`] times, or would need more than [`WAIT`] times as many requests
 /// again at the pace of the later half. `turns` has an entry for each span of requests, with the turns of each way up to its end.
 ///
-/// Where lines of some ways are often invalidated, as those of swept buffers are, empty ways take in nearly all lines, and what the
-/// other ways took in while the caches filled stays for long: meanwhile transfers per request are steady, and not yet what they
-/// will be.
+/// Where buffers are swept, lines of the ways that hold buffers are often invalidated. These empty ways take in
+/// nearly all lines, and what the other ways took in while the caches filled stays for long: meanwhile transfers per request are
+/// steady, and not yet what they will be. Without invalidations every way takes in lines at a like pace, so that nothing old is
+/// left by the time when transfers are steady.
 fn turned_over(turns: &[Vec<f64>]) -> bool {
     let spans = turns.len().to_f64();
     let (Some(now), Some(before)) = (turns.last(), turns.get(turns.len() / 2)) else { return true };
