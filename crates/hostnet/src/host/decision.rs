@@ -24,27 +24,105 @@ pub(super) const MOST_BACKLOG_NODROP: f64 = 0.03;
 const WRONG: f64 = 0.01;
 /// Quantities that a search limits, at most: packets lost, growth of the backlog, a percentile of latency.
 const LIMITS: f64 = 3.0;
+/// Looks at a rate: seven at its window, [`EARLY`] before the first of them, and four while its queues settle.
+const LOOKS: f64 = 13.0;
+/// Parts of a window of 128 after which a rate may pass by its counts of packets alone.
+pub(super) const EARLY: [u64; 2] = [4, 8];
+/// Part of the growth per packet of one span of time that a queue which grows without end has in the next at least. One that
+/// fills to a level L as L (1 - exp(-t)) has less in the next span of equal length, unless it goes on to two and a half times
+/// what it holds.
+const UNABATED: f64 = 0.75;
 
-/// Whether a rate passes, as far as the window up to now shows it clearly; None where it does not. At most `looks` looks are
-/// taken at a window.
+/// Confidence of the intervals of each quantity at each look. Errors count on either side of an interval.
+const EACH: f64 = 1.0 - 2.0 * WRONG / (LOOKS * LIMITS);
+
+/// Counts of packets since the start of a span of time at one rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SoFar {
+    pub offered: f64,
+    pub lost: f64,
+    /// Packets that are in the host.
+    pub inside: f64,
+}
+
+/// Counts of packets at successive times of a span.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Course(pub Vec<SoFar>);
+
+/// Packets by which the queues of a host grew in a span of time, those that were lost included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growth {
+    packets: f64,
+    /// Packets for each that was offered.
+    each: f64,
+}
+
+impl Course {
+    pub fn growth(&self) -> Growth {
+        let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else { return Growth::default() };
+        let packets = last.lost + last.inside - first.lost - first.inside;
+        let offered = last.offered - first.offered;
+        Growth { packets, each: if offered > 0.0 { packets / offered } else { 0.0 } }
+    }
+
+    /// Interval of the slope of `of` over the packets offered.
+    fn slope(&self, of: impl Fn(&SoFar) -> f64) -> Option<Interval> {
+        let points: Vec<_> = self.0.iter().map(|p| (p.offered, of(p))).collect();
+        slope::slope(&points, EACH)
+    }
+}
+
+/// Share of the packets that may be lost, or wait in growing queues, at a rate that passes.
+fn most_unserved(run: &RunSpec) -> f64 {
+    match run.load {
+        Load::PeakLoss => run.loss,
+        Load::PeakNodrop => MOST_BACKLOG_NODROP,
+        _ => MOST_LOST + MOST_BACKLOG,
+    }
+}
+
+/// Whether queues that settle at a new rate grow without end: they grew in the span `now` as fast as in the one `before`, clearly
+/// faster than a rate that passes may have it, and by as much as a whole window may have.
+pub(super) fn overflows(run: &RunSpec, before: Growth, now: &Course) -> bool {
+    let (most, growth) = (most_unserved(run), now.growth());
+    let fast = now.slope(|p| p.lost + p.inside).is_some_and(|s| s.low > most);
+    fast && growth.each >= UNABATED * before.each && growth.packets + before.packets >= most * run.requests.to_f64()
+}
+
+/// Whether a rate passes as far as counts of packets tell, at the start of its window: nothing is lost and no queue grows more
+/// than at a rate that passes, or both together are below what may be lost.
+pub(super) fn passes_early(run: &RunSpec, course: &Course) -> bool {
+    let below = |most: f64, of: fn(&SoFar) -> f64| course.slope(of).is_some_and(|s| s.high <= most);
+    match run.load {
+        Load::PeakLoss => below(run.loss, |p| p.lost + p.inside),
+        Load::PeakNodrop => course.0.iter().all(|p| p.lost == 0.0) && below(MOST_BACKLOG_NODROP, |p| p.inside),
+        _ => false, // a percentile needs more packets
+    }
+}
+
+/// Whether a rate passes, as far as the window up to now shows it clearly; None where it does not. `before` is the growth of the
+/// queues in the second half of the time in which they settled.
 ///
 /// A queue that fills to the level of a new rate grows, too, and the queue of a rate just below the capacity rises and falls by
 /// about as many packets as it holds on average. Growth therefore fails a rate only once it is as large as a whole window of
-/// `run.requests` may have, and larger than the mean number of packets in the host (Little's law). A queue that grows without
-/// end from nothing holds half its growth on average.
-pub(super) fn decided(run: &RunSpec, batches: &Batches, looks: f64) -> Option<bool> {
-    // Errors count on either side of an interval.
-    let confidence = 1.0 - 2.0 * WRONG / (looks * LIMITS);
+/// `run.requests` may have, and either larger than the mean number of packets in the host (Little's law), or as fast as it was
+/// while queues settled. A queue that grows without end from nothing holds half its growth on average.
+///
+/// A rate that must lose no packet passes tentatively: a packet may still be lost.
+pub(super) fn decided(run: &RunSpec, batches: &Batches, before: Growth) -> Option<bool> {
     let course = batches.series(|v, length| Some(packets(v)?.over(length)));
     let inside = batches.series(|v, _| packets_inside(v)).last().copied().unwrap_or(0.0);
     let rise = |of: fn(PacketCounts) -> (f64, f64)| {
         let points: Vec<_> = course.iter().map(|p| of(*p)).collect();
-        slope::slope(&points, confidence)
+        slope::slope(&points, EACH)
     };
     let lost = |most| side(rise(|p| (p.offered, p.lost)), most);
     let grows = |most: f64, of: fn(PacketCounts) -> (f64, f64)| {
-        let grown = course.last().map_or(0.0, |p| of(*p).1);
-        side(rise(of), most).filter(|passes| *passes || grown > inside.max(most * run.requests.to_f64()))
+        let (offered, grown) = course.last().map_or((0.0, 0.0), |p| of(*p));
+        let unabated = before.each > 2.0 * most && grown >= UNABATED * before.each * offered;
+        let earlier = if unabated { before.packets } else { 0.0 };
+        let whole = grown + earlier > most * run.requests.to_f64();
+        side(rise(of), most).filter(|passes| *passes || whole && (unabated || grown > inside))
     };
     let backlog = |most| grows(most, |p| (p.served, p.offered - p.lost - p.served));
     match run.load {
@@ -52,11 +130,10 @@ pub(super) fn decided(run: &RunSpec, batches: &Batches, looks: f64) -> Option<bo
             Some(false) => Some(false),
             _ => grows(run.loss, |p| (p.offered, p.offered - p.served)),
         },
-        // No rate passes early: a packet may still be lost.
-        Load::PeakNodrop => backlog(MOST_BACKLOG_NODROP).filter(|passes| !passes),
+        Load::PeakNodrop => backlog(MOST_BACKLOG_NODROP),
         Load::PeakSlo => {
-            let service = batches.of_metric(metric::SERVICE_MEAN_US, confidence);
-            let tail = batches.of_metric(metric::LAT_P99_US, confidence);
+            let service = batches.of_metric(metric::SERVICE_MEAN_US, EACH);
+            let tail = batches.of_metric(metric::LAT_P99_US, EACH);
             let over = service.zip(tail).map(|(s, t)| {
                 let m = run.slo_multiple;
                 Interval { low: t.low - m * s.high, high: t.high - m * s.low }
@@ -117,8 +194,6 @@ mod tests {
     use crate::meter::batches::Reading;
     use serde_json::{json, Value};
 
-    const LOOKS: f64 = 7.0;
-
     fn run(load: &str) -> RunSpec {
         serde_json::from_value(json!({ "load": load, "requests": 32_000 })).expect("a table of run")
     }
@@ -156,10 +231,10 @@ mod tests {
     /// A loss of 10 % is clear, and so is none; a loss of the 1 % that is allowed, 2.5 of 250 packets, is not.
     #[test]
     fn a_clear_loss_decides_at_the_first_look_and_one_at_the_limit_does_not() {
-        let at = |lost: f64| decided(&run("peak_loss"), &eighth(|i| lost + jitter(i), jitter), LOOKS);
+        let at = |lost: f64| decided(&run("peak_loss"), &eighth(|i| lost + jitter(i), jitter), Growth::default());
         assert_eq!(at(25.0), Some(false));
         assert_eq!(at(2.5), None);
-        assert_eq!(decided(&run("peak_loss"), &eighth(|_| 0.0, jitter), LOOKS), Some(true));
+        assert_eq!(decided(&run("peak_loss"), &eighth(|_| 0.0, jitter), Growth::default()), Some(true));
     }
 
     /// A queue that grows by 2 % of the packets holds 80 after an eighth of the window, a quarter of the 1 % that the window
@@ -167,7 +242,9 @@ mod tests {
     #[test]
     fn a_queue_that_fills_fails_no_rate_before_it_is_as_long_as_the_window_allows() {
         for load in ["peak_loss", "peak_slo"] {
-            let at = |each: f64| decided(&run(load), &eighth(|_| 0.0, |i| each * f64::from(i) + jitter(i)), LOOKS);
+            let at = |each: f64| {
+                decided(&run(load), &eighth(|_| 0.0, |i| each * f64::from(i) + jitter(i)), Growth::default())
+            };
             assert_eq!(at(5.0), None, "{load}");
             assert_eq!(at(30.0), Some(false), "{load}");
         }
@@ -180,17 +257,66 @@ mod tests {
         for (each, expected) in [(30.0, None), (40.0, Some(false))] {
             let queue = with_latency(|_| 0.0, |i| each * f64::from(i) + jitter(i), Some(500.0));
             for load in ["peak_loss", "peak_slo"] {
-                assert_eq!(decided(&run(load), &queue, LOOKS), expected, "{load}, {each} a batch");
+                assert_eq!(decided(&run(load), &queue, Growth::default()), expected, "{load}, {each} a batch");
             }
         }
     }
 
-    /// A packet may be lost until the end of a window that must lose none, and nothing is known of a percentile without
-    /// latencies.
+    /// A queue that grows by 4 % of 32,000 packets is too short after an eighth of them to fail a rate that may have 1 % of a whole
+    /// window. It fails after 160 packets more, if it grew by as many while it settled, and not if it then grew twice as fast.
+    #[test]
+    fn a_queue_that_grows_as_fast_as_while_it_settled_fails_sooner() {
+        let window = |each: f64| eighth(|_| 0.0, move |i| each * f64::from(i) + jitter(i));
+        for load in ["peak_loss", "peak_slo"] {
+            let at = |packets: f64, each: f64| decided(&run(load), &window(10.0), Growth { packets, each });
+            assert_eq!(at(0.0, 0.0), None, "{load}");
+            assert_eq!(at(170.0, 0.04), Some(false), "{load}");
+            assert_eq!(at(170.0, 0.08), None, "{load}");
+            assert_eq!(at(120.0, 0.04), None, "{load}: 280 packets, and a window may have 320");
+        }
+    }
+
+    /// A course of 16 spans of 100 packets each, of which `inside` wait and `lost` are lost.
+    fn course(inside: impl Fn(f64) -> f64, lost: impl Fn(f64) -> f64) -> Course {
+        let at = |i: u32| {
+            let x = f64::from(i);
+            SoFar { offered: 100.0 * x, lost: lost(x), inside: inside(x) + jitter(i) }
+        };
+        Course((0..=16).map(at).collect())
+    }
+
+    /// Of 1600 packets 20 % are added to a queue that grew as much before: together 640, and the search allows 640. The same queue
+    /// does not overflow where it grew twice as much before, nor does one that grows by 2 %.
+    #[test]
+    fn a_queue_overflows_that_grows_unabated_by_what_a_window_may_have() {
+        let slo = run("peak_slo");
+        let before = |packets: f64| Growth { packets, each: packets / 1600.0 };
+        let grows = |each: f64| course(move |x| 100.0 * each * x, |_| 0.0);
+        assert!(overflows(&slo, before(330.0), &grows(0.2)));
+        assert!(overflows(&slo, before(330.0), &course(|_| 50.0, |x| 20.0 * x)), "lost packets count");
+        assert!(!overflows(&slo, before(640.0), &grows(0.2)), "it abates");
+        assert!(!overflows(&slo, before(100.0), &grows(0.2)), "as much as a window may have");
+        assert!(!overflows(&slo, before(640.0), &grows(0.02)));
+    }
+
+    /// Counts alone let a rate pass that loses nothing and whose queues stay, under an objective of what is lost.
+    #[test]
+    fn counts_of_packets_let_a_rate_pass_without_a_percentile() {
+        let steady = || course(|_| 50.0, |_| 0.0);
+        assert!(passes_early(&run("peak_loss"), &steady()) && passes_early(&run("peak_nodrop"), &steady()));
+        assert!(!passes_early(&run("peak_slo"), &steady()));
+        let loses = course(|_| 50.0, |x| f64::from(u8::from(x > 15.0)));
+        assert!(passes_early(&run("peak_loss"), &loses) && !passes_early(&run("peak_nodrop"), &loses));
+        assert!(!passes_early(&run("peak_loss"), &course(|_| 50.0, |x| 2.0 * x)), "2 % are lost");
+        assert!(!passes_early(&run("peak_loss"), &course(|x| 2.0 * x, |_| 0.0)), "a queue grows by 2 %");
+    }
+
+    /// Nothing is known of a percentile without latencies. A rate that must lose no packet passes as far as its window goes.
     #[test]
     fn what_is_not_known_is_not_decided() {
-        for load in ["peak_nodrop", "peak_slo", "fixed"] {
-            assert_eq!(decided(&run(load), &eighth(|_| 0.0, jitter), LOOKS), None, "{load}");
+        assert_eq!(decided(&run("peak_nodrop"), &eighth(|_| 0.0, jitter), Growth::default()), Some(true));
+        for load in ["peak_slo", "fixed"] {
+            assert_eq!(decided(&run(load), &eighth(|_| 0.0, jitter), Growth::default()), None, "{load}");
         }
     }
 }

@@ -3,11 +3,10 @@
 use super::build::bench;
 use super::client::PartialFile;
 use super::control::Control;
-use super::decision::{self, MOST_BACKLOG, MOST_BACKLOG_NODROP, MOST_LOST};
+use super::decision::{self, Course, Growth, SoFar, MOST_BACKLOG, MOST_BACKLOG_NODROP, MOST_LOST};
 use super::life::Following;
 use super::measure::{statics, Outcome};
 use super::steadiness;
-use super::traffic_source::TrafficSource;
 use super::two_hosts::hosts;
 use super::watch::{Phase, Watch};
 use super::Host;
@@ -60,10 +59,18 @@ const FINE_PARTS: u64 = 128;
 const FINE_REQUESTS: u64 = 8;
 /// Parts of the capacity probe.
 const PROBE_PARTS: u64 = 32;
-/// Parts of the time in which queues settle at a new rate, at most, and the fewest of them, the later half of which is judged by
-/// eight against eight. Assumed: a sixteenth of a window at least.
-const SETTLING: u64 = 128;
-const FEWEST_SETTLING: u64 = 32;
+/// Parts of the time in which queues settle at a new rate, at most; after each fourth it is judged whether they have settled.
+/// The fewest of them are a 64th of a window, more where that is not [`PASSES`] through every ring, and a sixteenth at most.
+/// Assumed.
+const SETTLING: u64 = 512;
+const FEWEST_SETTLING: [u64; 2] = [32, 128];
+const PASSES: u64 = 3;
+/// Samples that are judged: eight against eight, or a few more.
+const SAMPLES: usize = 16;
+/// Numbers of those parts after which it is judged whether queues grow without end, each from where the one before ended.
+const JUDGED: [u64; 5] = [32, 64, 128, 256, 512];
+/// Counts of packets that are taken in each part of a window in which a rate may pass by them alone.
+const COUNTS: u64 = 4;
 /// Metrics that a search finds, which grow with the offered rate.
 const SEARCHED: [MetricId; 5] =
     [metric::OFFERED_MRPS, metric::THROUGHPUT_MRPS, metric::NET_GBPS, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS];
@@ -282,6 +289,12 @@ struct OpenWindow {
     /// Number of parts that are measured.
     part: u64,
     batches: Batches,
+    /// Counts of packets, where a rate may pass by them before the first look at the batches; None elsewhere.
+    course: Option<Course>,
+    /// Growth of the queues in the second half of the time in which they settled.
+    before: Growth,
+    /// Whether no rate passes before the end of the window.
+    thorough: bool,
 }
 
 /// Window of a rate that passed in a search.
@@ -676,6 +689,9 @@ impl Run<'_, '_> {
             parts: if fine { FINE_PARTS } else { PARTS },
             part: 0,
             batches: Batches::default(),
+            course: None,
+            before: Growth::default(),
+            thorough: false,
         })
     }
 
@@ -705,7 +721,10 @@ impl Run<'_, '_> {
                 if part == 0 {
                     continue;
                 }
-                self.advance(part, begin, end)?;
+                match w.course.as_mut().filter(|_| decision::EARLY.iter().any(|last| w.part <= *last)) {
+                    Some(course) => self.advance_counting(part, course, begin, end)?,
+                    None => self.advance(part, begin, end)?,
+                }
             }
             if !by_time && w.part % sampled == 0 {
                 self.world.members[0].sample();
@@ -714,11 +733,36 @@ impl Run<'_, '_> {
             let mut reading = self.world.members[0].reading();
             self.world.client_metrics(&mut reading.values);
             w.batches.add(reading);
-            if self.fails() || w.part % PARTS == 0 && enough(self, w) {
+            let early = w.course.is_some() && decision::EARLY.contains(&w.part);
+            if self.fails() || (early || w.part % PARTS == 0) && enough(self, w) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Serves `n` requests of a window, and adds what came of the packets up to each of their [`COUNTS`] parts to `course`.
+    fn advance_counting(&mut self, n: u64, course: &mut Course, from: f64, to: f64) -> Result<(), String> {
+        let start = self.world.members[0].run.completed_ever;
+        for i in 1..=COUNTS {
+            let done = self.world.members[0].run.completed_ever - start;
+            let part = (n * i / COUNTS).saturating_sub(done);
+            if part > 0 {
+                self.advance(part, from, to)?;
+                course.0.push(self.packets_so_far());
+            }
+        }
+        Ok(())
+    }
+
+    /// What came of the packets of the window so far.
+    fn packets_so_far(&self) -> SoFar {
+        let host = &self.world.members[0];
+        SoFar {
+            offered: host.requests_offered().to_f64(),
+            lost: host.lost().to_f64(),
+            inside: host.packets_inside().to_f64(),
+        }
     }
 
     /// Ends a window. The outcome does not say yet what is not known to `run.precision`.
@@ -742,11 +786,12 @@ impl Run<'_, '_> {
     }
 
     /// Whether the metrics of scenario `i` are known to `run.precision`. While queues grow none is: a queue that is not full
-    /// yet loses nothing.
+    /// yet loses nothing. Nor is one before the end of a window that must lose no packet.
     fn known(&self, i: usize, w: &OpenWindow) -> bool {
         let host = &self.world.members[0];
         let offered = host.packets_offered() - host.meters.window.packets.0;
-        !host.gathers(offered) && self.unknown(i, &w.batches).is_some_and(|left| left.is_empty())
+        let complete = w.part == w.parts || self.spec.run.load != Load::PeakNodrop;
+        complete && !host.gathers(offered) && self.unknown(i, &w.batches).is_some_and(|left| left.is_empty())
     }
 
     /// Whether the rate of a search passes, as soon as that is clear or the window is complete; None before.
@@ -757,13 +802,14 @@ impl Run<'_, '_> {
         if w.part == w.parts {
             return Some(self.passes(&self.world.members[0].reading().values));
         }
-        let in_bursts = |s: &TrafficSource| s.arrivals.as_ref().is_some_and(|a| a.period().is_some());
-        if self.world.members[0].sources().any(|(_, s)| in_bursts(s)) {
-            // Queues rise and fall with each burst, and batches end at any place in one.
+        if self.in_bursts() {
             return None;
         }
-        let looks = w.parts / PARTS - 1;
-        decision::decided(&self.spec.run, &w.batches, looks.to_f64())
+        let run = &self.spec.run;
+        if w.part % PARTS != 0 {
+            return w.course.as_ref().filter(|c| !w.thorough && decision::passes_early(run, c)).map(|_| true);
+        }
+        decision::decided(run, &w.batches, w.before).filter(|passes| !(*passes && w.thorough))
     }
 
     /// Metrics of scenario `i` that are not known to `run.precision` yet, each with its relative half-width; None where no
@@ -821,7 +867,11 @@ impl Run<'_, '_> {
             rel_tol: self.spec.run.search_tolerance,
             step: self.spec.run.step.map(|r| self.packets(first, r)),
             most,
-            max_evals: if load == Load::PeakLoss { 24 } else { 10 },
+            max_evals: match load {
+                Load::PeakLoss => 24,
+                Load::PeakNodrop => 16,
+                _ => 10,
+            },
         })
     }
 
@@ -915,25 +965,48 @@ impl Run<'_, '_> {
 
     /// Lets the queues settle at a new rate, for a quarter of a window. Where a precision is asked for, the queues have settled
     /// once the packets in the host, over the later half of the time so far, are as many in its first as in its second part.
-    fn settle(&mut self, from: f64, to: f64) -> Result<(), String> {
+    /// Returns the growth of the queues in the second half of the time. `None` where they clearly grow without end: then this
+    /// second half is the window that was measured.
+    fn settle(&mut self, from: f64, to: f64) -> Result<Option<Growth>, String> {
         self.phase = Phase::Search;
         let n = self.spec.run.requests / 4;
-        let parts = SETTLING.min(n / FINE_REQUESTS);
-        if self.spec.run.precision.is_none() || parts < FEWEST_SETTLING {
-            return self.advance(n, from, to);
+        if self.spec.run.precision.is_none() || n < SETTLING * FINE_REQUESTS {
+            self.advance(n, from, to)?;
+            return Ok(Some(Growth::default()));
         }
+        let entries = statics(self.spec).get(metric::TOTAL_RX_ENTRIES).unwrap_or(f64::INFINITY).whole();
+        let fewest =
+            (PASSES * entries).saturating_mul(SETTLING).div_ceil(n).clamp(FEWEST_SETTLING[0], FEWEST_SETTLING[1]);
         let start = self.world.members[0].run.completed_ever;
-        let mut inside = Vec::new();
-        for i in 0..parts {
+        let (mut inside, mut course, mut before) = (Vec::new(), Course::default(), Growth::default());
+        for i in 1..=SETTLING {
             let done = self.world.members[0].run.completed_ever;
-            let at = |k: u64| from + (to - from) * k.to_f64() / parts.to_f64();
-            self.advance((start + n * (i + 1) / parts).saturating_sub(done), at(i), at(i + 1))?;
+            let at = |k: u64| from + (to - from) * k.to_f64() / SETTLING.to_f64();
+            self.advance((start + n * i / SETTLING).saturating_sub(done), at(i - 1), at(i))?;
             inside.push(self.world.members[0].packets_inside().to_f64());
-            if i + 1 >= FEWEST_SETTLING && steadiness::level(&inside[inside.len() / 2..]) {
+            course.0.push(self.packets_so_far());
+            if JUDGED.contains(&i) {
+                if i > JUDGED[0] && !self.in_bursts() && decision::overflows(&self.spec.run, before, &course) {
+                    return Ok(None);
+                }
+                before = course.growth();
+                if i < SETTLING {
+                    self.world.restart_window();
+                    course = Course(vec![self.packets_so_far()]);
+                }
+            }
+            let later = &inside[inside.len() / 2..];
+            let judged: Vec<f64> = later.iter().step_by((later.len() / SAMPLES).max(1)).copied().collect();
+            if i >= fewest && i % 4 == 0 && steadiness::level(&judged) {
                 break;
             }
         }
-        Ok(())
+        Ok(Some(before))
+    }
+
+    /// Whether packets come in bursts: queues rise and fall with each, and batches end at any place in one.
+    fn in_bursts(&self) -> bool {
+        self.world.members[0].sources().any(|(_, s)| s.arrivals.as_ref().is_some_and(|a| a.period().is_some()))
     }
 
     /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state. A rate that passed before
@@ -953,7 +1026,8 @@ impl Run<'_, '_> {
             let mut best: Option<Passed> = None;
             while let Some(rate) = search.next_rate() {
                 self.world = warmed.clone();
-                let (trial, window) = self.try_rate(&tenants, rate, (search.evaluations.len(), bracket.max_evals))?;
+                let at = (search.evaluations.len(), bracket.max_evals);
+                let (trial, window) = self.try_rate(&tenants, rate, search.trusts(), at)?;
                 best = if trial.ok { Some(self.passed(rate, window)) } else { best };
                 search.add(rate, trial);
             }
@@ -967,7 +1041,8 @@ impl Run<'_, '_> {
                 // The search has come back to a rate whose window is gone.
                 None => {
                     self.world = warmed.clone();
-                    let (_, window) = self.try_rate(&tenants, rate, (bracket.max_evals - 1, bracket.max_evals))?;
+                    let at = (bracket.max_evals - 1, bracket.max_evals);
+                    let (_, window) = self.try_rate(&tenants, rate, search.trusts(), at)?;
                     self.passed(rate, window)
                 }
             };
@@ -1020,26 +1095,34 @@ impl Run<'_, '_> {
     }
 
     /// Offers `rate` to `tenants` from a warm state until it is clear whether the rate passes; `(at, of)` is the number of the trial
-    /// and the number of trials.
+    /// and the number of trials. A rate that must lose no packet passes tentatively where `trusts` allows it.
     fn try_rate(
         &mut self,
         tenants: &[TenantId],
         rate: f64,
+        trusts: bool,
         (at, of): (usize, usize),
     ) -> Result<(Trial<Outcome>, OpenWindow), String> {
         self.offer_at(tenants, rate);
         let part = |n: usize| 0.35 + 0.65 * n.to_f64() / of.to_f64();
         let (from, to) = (part(at), part(at + 1));
-        self.world.restart_window();
-        self.settle(from, (from + to) / 2.0)?;
+        let nodrop = self.spec.run.load == Load::PeakNodrop;
         let mut window = self.open_window()?;
-        self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
-        let ok = self.verdict(&window).unwrap_or(false);
+        let mut ok = false;
+        if let Some(before) = self.settle(from, (from + to) / 2.0)? {
+            window = self.open_window()?;
+            let counts = window.parts == FINE_PARTS && self.spec.run.load != Load::PeakSlo && !self.in_bursts();
+            window.course = counts.then(Course::default);
+            (window.before, window.thorough) = (before, nodrop && !trusts);
+            self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
+            ok = self.verdict(&window).unwrap_or(false);
+        }
         let measured = self.close_window(&window)?;
         // Beyond its capacity a host serves what it carries, from which the limit on what may be lost follows.
         let lost = measured.values.get(metric::LOSS_RATE).filter(|_| self.spec.run.load == Load::PeakLoss);
         let edge = lost.map(|lost| rate * (1.0 - lost) / (1.0 - self.spec.run.loss));
-        Ok((Trial { ok, edge, measured }, window))
+        let tentative = nodrop && ok && window.part < window.parts;
+        Ok((Trial { ok, tentative, edge, measured }, window))
     }
 
     /// The outcome of a search: what was measured at the highest rate that passes, and a table of the rates.

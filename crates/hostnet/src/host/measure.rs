@@ -293,7 +293,7 @@ impl Host {
 
     /// Requests offered in the window: packets that the generators have offered to NICs, and those that threads of CC-NIC in
     /// loopback mode have sent, which are complete when they are back.
-    fn requests_offered(&self) -> u64 {
+    pub(super) fn requests_offered(&self) -> u64 {
         let own = self.tenants.enumerate().filter(|(_, t)| t.source.is_none());
         let own = own.map(|(id, t)| self.due(id).map_or(t.tally.completed, |d| d.due));
         // The clients of TCP send a request for each that is answered.

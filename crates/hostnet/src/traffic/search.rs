@@ -1,11 +1,15 @@
 //! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve. These
 //! searches are independent of the simulator; the caller runs a point and reports the outcome.
 
+use crate::kernel::Int;
+
 /// One rate of a search, and where it places the edge.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trial<M> {
     /// Whether the condition held.
     pub ok: bool,
+    /// Whether the condition held in a part of the run only, so that the rate may fail in a whole one.
+    pub tentative: bool,
     /// Highest rate that would pass, as far as this trial tells; None where it tells nothing.
     pub edge: Option<f64>,
     /// Measurement of the caller.
@@ -19,6 +23,8 @@ pub struct Evaluation<M> {
     pub rate: f64,
     /// Whether the condition held at the rate.
     pub ok: bool,
+    /// Whether the condition held in a part of the run only.
+    pub tentative: bool,
     /// Measurement of the caller.
     pub measured: M,
 }
@@ -81,8 +87,8 @@ impl Bracket {
     }
 
     /// Next rate to try between or beyond the known rates; None where nothing is left to try. `edge` is where passing is
-    /// expected to end.
-    fn next(&self, passed: Option<f64>, failed: Option<f64>, edge: Option<f64>) -> Option<f64> {
+    /// expected to end, and `down` the factor from a rate that failed to the next while none has passed.
+    fn next(&self, passed: Option<f64>, failed: Option<f64>, edge: Option<f64>, down: f64) -> Option<f64> {
         let (lo, hi) = (self.lo, self.hi);
         let least = self.step.map_or(0.0, |s| 0.5 * s);
         let new = |rate: &f64| {
@@ -103,7 +109,7 @@ impl Bracket {
         let rate = match (passed, failed) {
             (None, None) => self.snap(lo),
             (None, Some(f)) => {
-                let rate = f * (lo / hi).powi(2);
+                let rate = f * down;
                 self.step.map_or(rate, |s| self.snap(rate).min(f - s))
             }
             (Some(p), None) => {
@@ -131,13 +137,17 @@ impl Bracket {
 /// If `lo` fails, or `hi` passes, the search moves on by twice the width of the bracket until both ends are known, then
 /// bisects geometrically (on a grid: in its middle). A trial that fails and tells where the edge is lets the search try the
 /// rates on both sides of the edge first; the search bisects again after an edge that was wrong, so that it takes at most
-/// twice as many trials as without. Where passing is not monotone (noise near the edge) the answer still lies between a rate
+/// twice as many trials as without. A trial may be tentative: once a rate that passed tentatively fails in a whole run, no
+/// tentative trial counts any longer, and the search goes down from that rate in growing steps until a rate passes. Where
+/// passing is not monotone (noise near the edge) the answer still lies between a rate
 /// that passed and one that failed, and no failing run lies below it. The search is deterministic if the trials are.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Search<M> {
     bracket: Bracket,
     edge: Option<f64>,
     failed: Option<f64>,
+    /// Number of runs before a rate that passed tentatively failed; None while none did.
+    refuted: Option<usize>,
     /// All runs, in order.
     pub evaluations: Vec<Evaluation<M>>,
 }
@@ -148,17 +158,29 @@ impl<M> Search<M> {
     pub fn new(bracket: Bracket) -> Search<M> {
         let b = &bracket;
         assert!(0.0 < b.lo && b.lo < b.hi && b.hi.is_finite() && b.rel_tol > 0.0, "{b:?}");
-        Search { bracket, edge: None, failed: None, evaluations: Vec::with_capacity(b.max_evals) }
+        Search { bracket, edge: None, failed: None, refuted: None, evaluations: Vec::with_capacity(b.max_evals) }
     }
 
     /// Highest rate that passed and lies below the lowest rate that failed.
     pub fn passed(&self) -> Option<f64> {
         let below = |rate: &f64| self.failed.is_none_or(|f| *rate < f);
-        self.evaluations.iter().filter(|e| e.ok).map(|e| e.rate).filter(below).reduce(f64::max)
+        let counts = |e: &&Evaluation<M>| e.ok && (self.trusts() || !e.tentative);
+        self.evaluations.iter().filter(counts).map(|e| e.rate).filter(below).reduce(f64::max)
+    }
+
+    /// Whether rates that pass tentatively count: none of them has failed in a whole run.
+    pub fn trusts(&self) -> bool {
+        self.refuted.is_none()
     }
 
     fn left(&self) -> Option<f64> {
-        self.bracket.next(self.passed(), self.failed, self.edge)
+        let b = &self.bracket;
+        let down = match self.refuted {
+            // 2, 6, 14 times the tolerance below the rate that failed.
+            Some(from) => (1.0 - b.rel_tol * (2u64 << (self.evaluations.len() - from).min(32)).to_f64()).max(0.5),
+            None => (b.lo / b.hi).powi(2),
+        };
+        b.next(self.passed(), self.failed, self.edge, down)
     }
 
     /// The next rate to run; None where the search has ended.
@@ -167,8 +189,8 @@ impl<M> Search<M> {
     }
 
     /// Adds the trial of `rate`.
-    pub fn add(&mut self, rate: f64, Trial { ok, edge: told, measured }: Trial<M>) {
-        self.evaluations.push(Evaluation { rate, ok, measured });
+    pub fn add(&mut self, rate: f64, Trial { ok, tentative, edge: told, measured }: Trial<M>) {
+        self.evaluations.push(Evaluation { rate, ok, tentative, measured });
         // Both sides of an edge are tried where they confirm it; a trial that does not tells no new one, so that the search
         // bisects next.
         self.edge = match self.edge {
@@ -183,7 +205,9 @@ impl<M> Search<M> {
     /// Takes back that `rate` passed, because a longer run of it fails, which measured `measured`; the search goes on below.
     pub fn retract(&mut self, rate: f64, measured: M) {
         if let Some(e) = self.evaluations.iter_mut().rfind(|e| e.rate == rate) {
+            let tentative = std::mem::take(&mut e.tentative);
             (e.ok, e.measured) = (false, measured);
+            self.refuted = self.refuted.or(tentative.then_some(self.evaluations.len()));
         }
         (self.failed, self.edge) = (Some(rate), None);
     }
@@ -238,7 +262,7 @@ mod tests {
     use std::convert::Infallible;
 
     fn trial(ok: bool) -> Trial<()> {
-        Trial { ok, edge: None, measured: () }
+        Trial { ok, tentative: false, edge: None, measured: () }
     }
 
     fn step(edge: f64) -> impl FnMut(f64) -> Result<Trial<()>, Infallible> {
@@ -308,6 +332,31 @@ mod tests {
         assert_eq!(found.end, SearchEnd::Converged);
         assert!(rate <= 20.0 && 20.0 < failed && failed - rate <= 0.01 * failed, "{found:?}");
         assert!(found.evaluations.iter().all(|e| e.ok == (e.rate <= rate)));
+    }
+
+    /// Each rate up to 26 passes tentatively, and whole runs pass up to `edge`. The search finds `edge` to its tolerance, also
+    /// where it lies far below, with whole runs only after the first that fails.
+    #[test]
+    fn a_search_trusts_no_tentative_trial_after_one_that_failed_in_a_whole_run() {
+        for edge in [26.0, 25.95, 25.0, 20.0, 3.0] {
+            let mut search = Search::<()>::new(within(10.0, 64.0, 0.01, 60));
+            let found = loop {
+                while let Some(rate) = search.next_rate() {
+                    let tentative = search.trusts() && rate <= 26.0;
+                    let ok = tentative || rate <= edge;
+                    search.add(rate, Trial { tentative, ..trial(ok) });
+                }
+                match search.passed().expect("a rate passed") {
+                    rate if rate > edge => search.retract(rate, ()),
+                    _ => break search.found(),
+                }
+            };
+            let whole = found.evaluations.iter().filter(|e| e.ok && !e.tentative).count();
+            let (rate, failed) = (found.rate.unwrap(), found.failed.unwrap());
+            assert_eq!(found.end, SearchEnd::Converged);
+            assert!(rate <= edge && edge < failed && failed - rate <= 0.01 * failed, "{edge}: {found:?}");
+            assert!(whole <= 8, "{edge}: {whole} whole runs passed");
+        }
     }
 
     #[test]
