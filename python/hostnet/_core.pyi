@@ -10,6 +10,7 @@ __all__ = [
     "domains",
     "formula",
     "hardware",
+    "fill_key",
     "hint",
     "measure",
     "measure_mixtures",
@@ -93,7 +94,10 @@ def run(
     control: Callable[[Epoch], object] | None = None,
     interval: str | None = None,
 ) -> str: ...
-def run_each(resolved: Sequence[str], on_progress: Callable[[float], object] | None = None) -> list[str]: ...
+def run_each(
+    resolved: Sequence[str], on_progress: Callable[[float], object] | None = None, keep: bool = False
+) -> list[str]: ...
+def fill_key(resolved: str) -> str | None: ...
 def hint(word: str, choices: Sequence[str]) -> str: ...
 def parts() -> str: ...
 def trace(

@@ -34,9 +34,10 @@ def serve(requests: Iterable[str], replies: TextIO) -> None:
         try:
             points, pcap = task["points"], task.get("pcap")
             specs = list(points.values())
-            texts = (
-                _core.run_each(specs, on_progress) if pcap is None else [_core.run(s, on_progress, pcap) for s in specs]
-            )
+            if pcap is None:
+                texts = _core.run_each(specs, on_progress, task["keep"])
+            else:
+                texts = [_core.run(s, on_progress, pcap) for s in specs]
             for key, text in zip(points, texts, strict=True):
                 Cache(task["cache"]).put(key, text)
         except BrokenPipeError:

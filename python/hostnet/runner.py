@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from . import capture
+from . import _core, capture
 from .cache import Cache, chosen, key_of, result_of
 from .cluster import run_on
 from .errors import HostnetError, RunFailed, raise_for
@@ -156,6 +156,33 @@ def _just_stored(cache: Cache, key: str) -> ResultData:
     return data
 
 
+class _Queue:
+    """Simulations that wait for a worker, the longest first. A worker gets those whose caches fill in the same way one after
+    another, so that it fills them once."""
+
+    def __init__(self, tasks: Sequence[Mapping[str, str]]) -> None:
+        self._left: dict[str, deque[Mapping[str, str]]] = {}
+        for n, points in enumerate(tasks):
+            key = _core.fill_key(next(iter(points.values()))) if len(tasks) > 1 else None
+            self._left.setdefault(key or str(n), deque()).append(points)
+        self._busy: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def pop(self, filled: str | None) -> tuple[Mapping[str, str], str, bool]:
+        """The next simulation for a worker that has ``filled`` the caches of its last one, what fills its caches, and whether a
+        further simulation has the same. Simulations whose caches no other worker has filled come first."""
+        self._busy.discard(filled or "")
+        free = (key for key in self._left if key not in self._busy)
+        key = filled if filled in self._left else next(free, next(iter(self._left)))
+        points = self._left[key].popleft()
+        if not self._left[key]:
+            del self._left[key]
+        self._busy.add(key)
+        return points, key, key in self._left
+
+
 def _drain(
     tasks: Sequence[Mapping[str, str]],
     jobs: int,
@@ -163,25 +190,26 @@ def _drain(
     report: Callable[[str, float], None],
     pcap: Path | None = None,
 ) -> None:
-    queue, lock = deque(tasks), threading.Lock()
+    queue, lock = _Queue(tasks), threading.Lock()
     workers: list[_Worker] = []
     failures: list[BaseException] = []
     root = str(cache.root.absolute())
     more = {} if pcap is None else {"pcap": str(pcap.resolve())}
 
     def work(worker: _Worker) -> None:
+        filled = None
         while not failures:
             with lock:
                 if not queue:
                     return
-                points = queue.popleft()
+                points, filled, keep = queue.pop(filled)
 
             def on_progress(fraction: float, keys: Iterable[str] = points) -> None:
                 for key in keys:
                     report(key, fraction)
 
             try:
-                worker.run({"points": points, "cache": root, **more}, on_progress)
+                worker.run({"points": points, "cache": root, "keep": keep, **more}, on_progress)
             except Exception as e:
                 failures.append(e)
                 return

@@ -115,10 +115,16 @@ fn run(
 }
 
 /// Runs resolved scenarios that are equal but for `name` and `run.precision_of` as one simulation, and returns the result
-/// of each as JSON, as `run` does. The `wall_s` of a result is the time until it was known.
+/// of each as JSON, as `run` does. The `wall_s` of a result is the time until it was known. With `keep`, the filled caches are
+/// kept for the next call on the same thread, which takes them where its scenarios have the same `fill_key`.
 #[pyfunction]
-#[pyo3(signature = (resolved, on_progress=None))]
-fn run_each(py: Python<'_>, resolved: Vec<String>, on_progress: Option<Py<PyAny>>) -> PyResult<Vec<String>> {
+#[pyo3(signature = (resolved, on_progress=None, keep=false))]
+fn run_each(
+    py: Python<'_>,
+    resolved: Vec<String>,
+    on_progress: Option<Py<PyAny>>,
+    keep: bool,
+) -> PyResult<Vec<String>> {
     let read = |text: &String| config::resolved(text, "resolved.json").map_err(|e| SpecError::new_err(e.0));
     let specs = resolved.iter().map(read).collect::<PyResult<Vec<_>>>()?;
     let (started, mut raised) = (Instant::now(), None);
@@ -126,13 +132,21 @@ fn run_each(py: Python<'_>, resolved: Vec<String>, on_progress: Option<Py<PyAny>
     let ended = py.detach(|| {
         let mut progress = life::progress(on_progress.as_ref(), &mut raised);
         let mut on_result = |i: usize, o: Outcome| results[i] = result(&specs[i], &o, started).to_string();
-        hostnet::host::run_each(&specs, &mut progress, &mut on_result)
+        hostnet::host::run_each(&specs, keep, &mut progress, &mut on_result)
     });
     if let Some(e) = raised {
         return Err(e);
     }
     ended.map_err(|e| refusal(&specs[0], &e))?;
     Ok(results)
+}
+
+/// Text that is equal for resolved scenarios whose caches fill in the same way, so that one of them may take the caches that
+/// another has filled; None where none may.
+#[pyfunction]
+fn fill_key(resolved: &str) -> PyResult<Option<String>> {
+    let spec = config::resolved(resolved, "resolved.json").map_err(|e| SpecError::new_err(e.0))?;
+    Ok(hostnet::host::fill_key(&spec))
 }
 
 /// The exception for a run of `s` that ended with `why`.
@@ -201,6 +215,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(run_each, m)?)?;
+    m.add_function(wrap_pyfunction!(fill_key, m)?)?;
     m.add_function(wrap_pyfunction!(student, m)?)?;
     m.add_function(wrap_pyfunction!(unknown_key, m)?)?;
     m.add_function(wrap_pyfunction!(unknown_metric, m)?)?;

@@ -2,7 +2,7 @@
 
 use crate::common::scenario;
 use hostnet::config::Scenario;
-use hostnet::host::{run, run_each, Outcome};
+use hostnet::host::{fill_key, run, run_each, Outcome};
 
 const OPEN: &str = r#"
 name = "open"
@@ -31,7 +31,7 @@ fn deciding(text: &str, metrics: [&str; 3]) -> Vec<Scenario> {
 fn compare(specs: &[Scenario]) {
     let alone: Vec<Outcome> = specs.iter().map(|s| run(s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"))).collect();
     let mut together = vec![None; specs.len()];
-    let ended = run_each(specs, &mut |_| Ok(()), &mut |i, o| together[i] = Some(format!("{o:#?}")));
+    let ended = run_each(specs, false, &mut |_| Ok(()), &mut |i, o| together[i] = Some(format!("{o:#?}")));
     assert_eq!(ended, Ok(()));
     let mut lengths: Vec<_> = alone.iter().map(|o| o.measured).collect();
     lengths.sort();
@@ -77,6 +77,55 @@ fn another_simulation_is_refused() {
     let text = OPEN.replace("RATE", ", rate = \"4 Mrps\"") + "load = \"fixed\"\n";
     let mut specs = deciding(&text, ["lat_p99_us", "throughput_mrps", "lat_mean_us"]);
     specs[1].seed = 2;
-    let why = run_each(&specs, &mut |_| Ok(()), &mut |_, _| panic!("a result"));
+    let why = run_each(&specs, false, &mut |_| Ok(()), &mut |_, _| panic!("a result"));
     assert!(why.is_err_and(|e| e.starts_with("by throughput_mrps is another simulation than by lat_p99_us;")));
+}
+
+/// Scenarios that differ in the rate, the load, the stalls of requests and what is measured fill the caches in the same way. Each
+/// has the result that it has alone, with the caches that the one before it has filled.
+#[test]
+fn caches_that_another_scenario_has_filled_change_no_result() {
+    let of = |traffic: &str, run: &str| scenario(&OPEN.replace("RATE", traffic).replace("precision = 0.03", run));
+    let specs = [
+        of(", rate = \"4 Mrps\"", "load = \"fixed\""),
+        of(
+            ", rate = \"2 Mrps\", spikes = { probability = 0.001, min = \"1 us\", max = \"10 us\" }",
+            "load = \"fixed\"",
+        ),
+        of("", "load = \"peak_slo\"\nprecision = 0.05"),
+        of(", rate = \"5 Mrps\"", "load = \"fixed\"\nprecision_of = [\"lat_mean_us\"]\nprecision = 0.1"),
+        scenario(
+            &OPEN
+                .replace("RATE", ", rate = \"3 Mrps\"")
+                .replace("poisson", "fixed")
+                .replace("precision = 0.03", "load = \"fixed\""),
+        ),
+    ];
+    let keys: Vec<_> = specs.iter().map(fill_key).collect();
+    assert!(keys[0].is_some() && keys.iter().all(|k| *k == keys[0]));
+    for s in &specs {
+        let alone = run(s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
+        let mut after = None;
+        let ended = run_each(std::slice::from_ref(s), true, &mut |_| Ok(()), &mut |_, o| after = Some(o));
+        assert_eq!(ended, Ok(()));
+        assert_eq!(format!("{:#?}", Some(alone)), format!("{after:#?}"), "{:?}", s.traffic);
+    }
+}
+
+/// What fills the caches in another way has another key, and caches that no packet fills in functional mode have none.
+#[test]
+fn scenarios_whose_caches_fill_in_another_way_have_another_key() {
+    let of = |traffic: &str| scenario(&(OPEN.replace("RATE", traffic) + "load = \"fixed\"\n"));
+    let first = of(", rate = \"4 Mrps\"");
+    let key = fill_key(&first);
+    for change in [
+        |s: &mut Scenario| s.seed = 2,
+        |s: &mut Scenario| s.placement.sweep_rx = true,
+        |s: &mut Scenario| s.platform.caches.llc.ways = 11,
+        |s: &mut Scenario| s.run.warmup_requests = Some(1000),
+    ] {
+        let mut other = first.clone();
+        change(&mut other);
+        assert_ne!(fill_key(&other), key);
+    }
 }

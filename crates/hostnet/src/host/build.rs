@@ -111,12 +111,17 @@ fn give_traffic(layout: &mut HostLayout) {
     for (order, t) in s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).enumerate() {
         layout.tenants[t].state.source = Some(source(layout, t, order.to_u64()));
     }
-    for (order, t) in s.tenant_ids().enumerate() {
-        layout.tenants[t].state.spikes = s.traffic_of(t).spikes.as_ref().map(|p| {
-            let rng = RandomStream::new(s.seed, "spikes", order.to_u64());
-            Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
-        });
+    for t in s.tenant_ids() {
+        layout.tenants[t].state.spikes = spikes(s, t);
     }
+}
+
+/// Stalls of the requests of tenant `t`, where it has any.
+pub(super) fn spikes(s: &Scenario, t: TenantId) -> Option<Spikes> {
+    s.traffic_of(t).spikes.as_ref().map(|p| {
+        let rng = RandomStream::new(s.seed, "spikes", t.index().to_u64());
+        Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
+    })
 }
 
 /// Makes the threads of all cores, and the roles of tenants whose connections are made with their threads.

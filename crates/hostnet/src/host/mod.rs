@@ -38,7 +38,7 @@ mod warm_up;
 mod watch;
 
 pub use life::{trace, Lived, PacketTrace, Pick, QueueCounter, ThreadSlice, ThreadState};
-pub use load::{run, run_and_capture, run_and_trace_memory, run_controlled, run_each, OnResult, Progress};
+pub use load::{fill_key, run, run_and_capture, run_and_trace_memory, run_controlled, run_each, OnResult, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
 pub use watch::{watch, Phase, Snapshot, Watch};

@@ -1,7 +1,10 @@
 //! The load of a run: one rate, saturation, or the search for a peak.
 
+mod kept;
 mod peak;
 mod window;
+
+pub use kept::fill_key;
 
 use super::build::bench;
 use super::client::PartialFile;
@@ -60,12 +63,14 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// Runs scenarios that are equal but for `name` and `run.precision_of` as one simulation.
 ///
 /// `on_result` gets the result of each scenario, which is the one that the scenario has alone: the measured window of a
-/// scenario ends when its own metrics are known, and the simulation goes on for the others.
+/// scenario ends when its own metrics are known, and the simulation goes on for the others. Where the last simulation on this
+/// operating-system thread kept its filled caches, and `fill_key` is the same, they are taken instead of being filled again;
+/// with `keep` they are kept for the next one. Results are the same bits.
 ///
 /// # Errors
 /// Returns one sentence that names a scenario that is another simulation, what cannot be built, a violated conservation law,
 /// or the error of `progress`. Some results may have been given before.
-pub fn run_each(specs: &[Scenario], progress: Progress, on_result: OnResult) -> Result<(), String> {
+pub fn run_each(specs: &[Scenario], keep: bool, progress: Progress, on_result: OnResult) -> Result<(), String> {
     let simulated = |s: &Scenario| {
         let mut s = s.clone();
         s.name.clear();
@@ -80,7 +85,7 @@ pub fn run_each(specs: &[Scenario], progress: Progress, on_result: OnResult) -> 
             other.name, first.name
         ));
     }
-    simulate(specs, Beside::default(), progress, on_result)
+    simulate(specs, Beside { keep: Some(keep), ..Beside::default() }, progress, on_result)
 }
 
 /// Runs one point with a user-defined control plane. A search keeps its state and its settings from one rate to the next.
@@ -163,6 +168,8 @@ pub(super) struct Beside<'a> {
     pub(super) watch: Option<Watch<'a>>,
     /// The requests to DRAM of the measured window are kept here.
     pub(super) requests: Option<&'a mut RequestTrace>,
+    /// Whether filled caches are kept for the next simulation; None where the caches that the last one kept are not taken.
+    pub(super) keep: Option<bool>,
 }
 
 /// Runs the directed probe of a scenario.
@@ -192,7 +199,7 @@ pub(super) fn run_of(spec: &Scenario, beside: Beside, progress: Progress) -> Res
 /// Runs scenarios of one simulation; tasks beside it go with one scenario.
 fn simulate(
     specs: &[Scenario],
-    Beside { back, control, lives, watch, requests }: Beside,
+    Beside { back, control, lives, watch, requests, keep }: Beside,
     progress: Progress,
     on_result: OnResult,
 ) -> Result<(), String> {
@@ -222,7 +229,7 @@ fn simulate(
     let named = |s: &Scenario| s.run.precision_of.iter().filter_map(|name| MetricId::named(name)).collect();
     let precision_of = specs.iter().map(named).collect();
     let phase = Phase::WarmUp;
-    let mut run = Run { world, spec: &spec, precision_of, events: 0, done: 0, progress, on_result, watch, phase };
+    let mut run = Run { world, spec: &spec, keep, precision_of, events: 0, done: 0, progress, on_result, watch, phase };
     if spec.run.load.searches() {
         run.peak()?;
     } else {
@@ -254,7 +261,9 @@ fn unmeasured(spec: &Scenario, sim: Time) -> Outcome {
 struct Run<'a, 'w> {
     world: World<Host>,
     /// The scenario; with several, the first.
-    spec: &'a Scenario,
+    spec: &'a Arc<Scenario>,
+    /// As in [`Beside`].
+    keep: Option<bool>,
     /// The metrics of each scenario that decide when its window ends.
     precision_of: Vec<Vec<MetricId>>,
     events: u64,
@@ -298,8 +307,9 @@ impl Run<'_, '_> {
     }
 
     fn fixed(&mut self) -> Result<(), String> {
+        self.fill_caches()?;
         for tenant in self.world.members[0].served() {
-            self.offer_own(tenant)?;
+            self.offer_own(tenant);
         }
         let warm = self.share_of_warm_up();
         self.warm_up(warm)?;
@@ -320,18 +330,16 @@ impl Run<'_, '_> {
     }
 
     /// Offers `tenant` the traffic that the scenario describes for it.
-    fn offer_own(&mut self, tenant: TenantId) -> Result<(), String> {
+    fn offer_own(&mut self, tenant: TenantId) {
         let t = self.spec.traffic_of(tenant);
         if self.spec.tenant(tenant).loops() {
             // The tenant's cores generate the load themselves.
         } else if t.arrivals() == Spec::Closed {
             self.world.members[0].offer_closed(tenant, t.outstanding(), t.timeout().into());
         } else {
-            self.replays(tenant)?;
             let (arrivals, depth) = self.offered(tenant, None);
             self.world.members[0].offer(tenant, arrivals, depth);
         }
-        Ok(())
     }
 
     /// Capture that is replayed to `tenant`.
@@ -499,18 +507,38 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Runs until caches and traffic are steady. The function first fills the caches in functional mode, without
-    /// timing; then memory accesses per request, throughput and the number of cached lines must agree over successive
-    /// windows.
+    /// Fills the caches in functional mode, without timing, where the scenario gives no warm-up.
+    fn fill_caches(&mut self) -> Result<(), String> {
+        let searched = if self.spec.run.load.searches() { self.searched() } else { Vec::new() };
+        let served = self.world.members[0].served();
+        served.iter().filter(|t| !searched.contains(t)).try_for_each(|t| self.replays(*t))?;
+        let (run, host) = (&self.spec.run, &mut self.world.members[0]);
+        let own = |t: &TenantSpec| matches!(t.origin(), Origin::Always | Origin::Loop);
+        if run.warmup_requests.is_some()
+            || run.warmup_time.is_some() && host.warms_up_timed()
+            || self.spec.tenants.iter().any(own)
+        {
+            return Ok(());
+        }
+        let key = self.keep.and_then(|keep| Some((fill_key(self.spec)?, keep)));
+        let Some((key, keep)) = key else { return host.warm_caches(&mut || (self.progress)(0.0)) };
+        if !kept::take(&key, self.spec, host) {
+            host.warm_caches(&mut || (self.progress)(0.0))?;
+        }
+        if keep {
+            kept::keep(key, host);
+        }
+        Ok(())
+    }
+
+    /// Runs until caches, which have been filled, and traffic are steady: memory accesses per request, throughput and the number
+    /// of cached lines must agree over successive windows.
     fn warm_up(&mut self, to: f64) -> Result<(), String> {
         if let Some(n) = self.spec.run.warmup_requests {
             return self.warm_up_at_most(n, to);
         }
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].warms_up_timed()) {
             return self.advance_time(t.into(), 0.0, to);
-        }
-        if !self.spec.tenants.iter().any(|t| matches!(t.origin(), Origin::Always | Origin::Loop)) {
-            self.world.members[0].warm_caches(&mut || (self.progress)(0.0))?;
         }
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].served().is_empty()) {
             return self.advance_time(t.into(), 0.0, to);

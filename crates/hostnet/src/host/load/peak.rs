@@ -66,8 +66,9 @@ impl Run<'_, '_> {
         let first = tenants.first().copied().unwrap_or(TenantId(0));
         let start = self.spec.traffic.rate().filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
         let most = self.line_rate(&tenants);
+        self.fill_caches()?;
         for tenant in self.world.members[0].served().into_iter().filter(|t| !tenants.contains(t)) {
-            self.offer_own(tenant)?;
+            self.offer_own(tenant);
         }
         let capacity = if let Some(rate) = start {
             let rate = most.map_or(rate, |m| rate.min(m));
