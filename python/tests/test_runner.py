@@ -32,6 +32,34 @@ def test_one_and_two_workers_write_the_same_bytes(tiny, tmp_path):
     assert frame["seed"].to_list() == [1, 2, 3, 1, 2, 3], "rows in the order asked for"
 
 
+def test_points_that_fill_the_caches_alike_give_the_results_they_have_alone(tiny, tmp_path):
+    data = tiny.to_dict()
+    del data["run"]["warmup_requests"]
+    rates = [hn.Scenario(data).with_({"traffic.rate": f"{n} Mrps", "run.requests": 1000 * n}) for n in (1, 2, 3)]
+    together = runner.run_many([s.resolve() for s in rates], jobs=1, cache=Cache(tmp_path / "together"))
+    alone = [hn.run(s, cache=Cache(tmp_path / "alone")) for s in rates]
+    assert [r.metrics for r in together] == [r.metrics for r in alone]
+
+
+def test_a_worker_gets_points_that_fill_the_caches_alike_one_after_another(monkeypatch):
+    """Points a1, a2 and a3 fill the caches alike, and so do b1 and b2; the caches of c fill like no others."""
+    monkeypatch.setattr(runner._core, "fill_key", lambda text: None if text == "c" else text[0])
+    queue = runner._Queue([{name: name} for name in ("a1", "b1", "c", "a2", "b2", "a3")])
+
+    def pop(filled):
+        points, now, keep = queue.pop(filled)
+        return *points, now, keep
+
+    assert pop(None) == ("a1", "a", True)
+    assert pop(None) == ("b1", "b", True), "another worker fills a's caches"
+    assert pop("a") == ("a2", "a", True)
+    assert pop("a") == ("a3", "a", False)
+    name, c, keep = pop("a")
+    assert (name, keep) == ("c", False), "the other worker has filled b's caches"
+    assert pop(c) == ("b2", "b", False), "nothing else is left"
+    assert not queue
+
+
 def test_the_second_run_computes_nothing(tiny):
     assert not hn.run(tiny).cached
     assert hn.run(tiny).cached
