@@ -144,7 +144,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// What came of the packets of the window so far.
+    /// Counts the packets that were offered, lost and still waiting in the window so far.
     pub(super) fn packets_so_far(&self) -> SoFar {
         let host = &self.world.members[0];
         SoFar {
