@@ -108,7 +108,7 @@ pub(super) fn passes_early(run: &RunSpec, course: &Course) -> bool {
 /// `run.requests` may have, and either larger than the mean number of packets in the host (Little's law), or as fast as it was
 /// while queues settled. A queue that grows without end from nothing holds half its growth on average.
 ///
-/// A rate that must lose no packet passes tentatively: a packet may still be lost.
+/// A rate passes tentatively: a host near its capacity may collapse late, and a packet may be lost late.
 pub(super) fn decided(run: &RunSpec, batches: &Batches, before: Growth) -> Option<bool> {
     let course = batches.series(|v, length| Some(packets(v)?.over(length)));
     let inside = batches.series(|v, _| packets_inside(v)).last().copied().unwrap_or(0.0);

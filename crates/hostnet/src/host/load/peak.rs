@@ -26,6 +26,8 @@ const PROBE_DEPTH: u32 = 4;
 const CLEARED: Time = Time::us(2000);
 /// Requests by which a window may exceed `run.requests`, as a bound.
 const BEYOND: u64 = 8192;
+/// Rates that a search tries, at most.
+const MOST_TRIALS: usize = 24;
 /// Parts of the capacity probe.
 const PROBE_PARTS: u64 = 32;
 /// Parts of the time in which queues settle at a new rate, at most; after each fourth it is judged whether they have settled.
@@ -95,11 +97,7 @@ impl Run<'_, '_> {
             rel_tol: self.spec.run.search_tolerance,
             step: self.spec.run.step.map(|r| self.packets(first, r)),
             most,
-            max_evals: match load {
-                Load::PeakLoss => 24,
-                Load::PeakNodrop => 16,
-                _ => 10,
-            },
+            max_evals: MOST_TRIALS,
         })
     }
 
@@ -323,7 +321,7 @@ impl Run<'_, '_> {
     }
 
     /// Offers `rate` to `tenants` from a warm state until it is clear whether the rate passes; `(at, of)` is the number of the trial
-    /// and the number of trials. A rate that must lose no packet passes tentatively where `trusts` allows it.
+    /// and the number of trials. Without `trusts` no rate passes before the end of its window.
     fn try_rate(
         &mut self,
         tenants: &[TenantId],
@@ -334,14 +332,13 @@ impl Run<'_, '_> {
         self.offer_at(tenants, rate);
         let part = |n: usize| 0.35 + 0.65 * n.to_f64() / of.to_f64();
         let (from, to) = (part(at), part(at + 1));
-        let nodrop = self.spec.run.load == Load::PeakNodrop;
         let mut window = self.open_window()?;
         let mut ok = false;
         if let Some(before) = self.settle(from, (from + to) / 2.0)? {
             window = self.open_window()?;
             let counts = window.parts == FINE_PARTS && self.spec.run.load != Load::PeakSlo && !self.in_bursts();
             window.course = counts.then(Course::default);
-            (window.before, window.thorough) = (before, nodrop && !trusts);
+            (window.before, window.thorough) = (before, !trusts);
             self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
             ok = self.verdict(&window).unwrap_or(false);
         }
@@ -349,7 +346,7 @@ impl Run<'_, '_> {
         // Beyond its capacity a host serves what it carries, from which the limit on what may be lost follows.
         let lost = measured.values.get(metric::LOSS_RATE).filter(|_| self.spec.run.load == Load::PeakLoss);
         let edge = lost.map(|lost| rate * (1.0 - lost) / (1.0 - self.spec.run.loss));
-        let tentative = nodrop && ok && window.part < window.parts;
+        let tentative = ok && window.part < window.parts;
         Ok((Trial { ok, tentative, edge, measured }, window))
     }
 
