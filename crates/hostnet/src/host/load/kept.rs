@@ -92,10 +92,11 @@ mod tests {
         let text = r#"
             name = "kept"
             platform = "sim24"
-            placement = { policy = "dma" }
-            traffic = { rate = "1 Mrps" }
-            run = { load = "fixed" }
-            tenant = [{ name = "touchdrop", cores = 1, app = { kind = "touchdrop" } }]
+            placement = { policy = "ddio", ways = 2 }
+            rings = { rx_buffers = 256, buffer_size = "1 KiB" }
+            traffic = { arrivals = "fixed", packet = "1 KiB", rate = "1 Mrps" }
+            run = { load = "fixed", requests = 1000 }
+            tenant = [{ name = "touchdrop", cores = 2, app = { kind = "touchdrop", instructions = 700 } }]
         "#;
         let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
         let spec = Arc::new(resolve(text, "kept.toml", &[platforms]).expect("a valid scenario"));
