@@ -190,10 +190,7 @@ fn a_nic_that_slept_through_a_reset_never_runs_beside_its_successor() {
 #[test]
 fn buffers_of_an_old_epoch_are_not_published() {
     for config in [Config::default(), Config::unoptimised()] {
-        let mut port = HostPort::create_private(config).expect("valid");
-        let mut queue = port.queue(0).expect("first");
-        let mut nic = port.local_nic().expect("first");
-        let mut far = nic.queue(0).expect("first");
+        let (mut port, mut queue, _nic, mut far) = pair(config);
         queue.rx(&mut Vec::new(), 1).expect("honest");
         let mut old = far.alloc_packet(64).expect("honest").expect("free");
         let stop = AtomicBool::new(false);
@@ -308,9 +305,9 @@ fn a_forged_pool_entry_never_gives_one_buffer_to_two_threads() {
     assert_eq!((audit.user, audit.stacked, audit.pooled), (0, 0, audit.total), "{audit:?}");
 }
 
-/// A port with one queue, and its NIC.
-fn pair() -> (HostPort, HostQueue, NicPort, NicQueue) {
-    let mut port = HostPort::create_private(Config::default()).expect("valid");
+/// A port with one queue, and its NIC; neither has anything to do.
+fn pair(config: Config) -> (HostPort, HostQueue, NicPort, NicQueue) {
+    let mut port = HostPort::create_private(config).expect("valid");
     let queue = port.queue(0).expect("first");
     let mut nic = port.local_nic().expect("first");
     let mut far = nic.queue(0).expect("first");
@@ -322,7 +319,7 @@ fn pair() -> (HostPort, HostQueue, NicPort, NicQueue) {
 #[test]
 fn a_fault_behind_a_segment_delivers_no_part_of_its_packet() {
     // The NIC's side: the second segment of a packet has a bad address.
-    let (port, mut queue, _nic, mut far) = pair();
+    let (port, mut queue, _nic, mut far) = pair(Config::default());
     let region = port.region().clone();
     let mut bufs = Vec::new();
     queue.alloc(&mut bufs, 2, 64);
@@ -339,7 +336,7 @@ fn a_fault_behind_a_segment_delivers_no_part_of_its_packet() {
 
     // The host's side, into arrays that are too short for a packet, too.
     for room in [2, 4, 16] {
-        let (mut port, mut queue, nic, mut far) = pair();
+        let (mut port, mut queue, nic, mut far) = pair(Config::default());
         let region = port.region().clone();
         for _ in 0..3 {
             let mut one = far.alloc_packet(64).expect("honest").expect("free");
@@ -418,7 +415,7 @@ fn a_buffer_in_flight_cannot_be_delivered_before_it_is_completed() {
 #[test]
 fn a_sender_learns_of_the_fault_that_stopped_the_nic() {
     for by_sweep in [true, false] {
-        let (port, mut queue, _nic, mut far) = pair();
+        let (port, mut queue, _nic, mut far) = pair(Config::default());
         let mut bufs = Vec::new();
         queue.alloc(&mut bufs, 1, 64);
         queue.write(&mut bufs[0], &[1; 64]);
@@ -446,10 +443,7 @@ fn a_sender_learns_of_the_fault_that_stopped_the_nic() {
 #[test]
 fn the_counters_of_the_nic_agree_with_those_of_the_host() {
     for config in [Config::default(), Config::unoptimised()] {
-        let mut port = HostPort::create_private(config).expect("valid");
-        let mut queue = port.queue(0).expect("first");
-        let mut nic = port.local_nic().expect("first");
-        let mut far = nic.queue(0).expect("first");
+        let (_port, mut queue, _nic, mut far) = pair(config);
         queue.rx(&mut Vec::new(), 1).expect("honest");
         (0..50).for_each(|_| assert!(turn(&mut queue, &mut far)));
         let (host, nic) = (queue.stats(), far.stats());

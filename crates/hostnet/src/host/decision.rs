@@ -24,7 +24,7 @@ pub(super) const MOST_BACKLOG_NODROP: f64 = 0.03;
 const WRONG: f64 = 0.01;
 /// Quantities that a search limits, at most: packets lost, growth of the backlog, a percentile of latency.
 const LIMITS: f64 = 3.0;
-/// Looks at a rate: seven at its window, [`EARLY`] before the first of them, and four while its queues settle.
+/// Looks at a rate: four while its queues settle, two at counts of packets alone, and seven at the batches of its window.
 const LOOKS: f64 = 13.0;
 /// Parts of a window of 128 after which a rate may pass by its counts of packets alone.
 pub(super) const EARLY: [u64; 2] = [4, 8];
@@ -36,20 +36,33 @@ const UNABATED: f64 = 0.75;
 /// Confidence of the intervals of each quantity at each look. Errors count on either side of an interval.
 const EACH: f64 = 1.0 - 2.0 * WRONG / (LOOKS * LIMITS);
 
-/// Counts of packets since the start of a span of time at one rate.
+/// Packets that were offered, lost and still waiting since the start of a span of time at one rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SoFar {
+pub(super) struct PacketCounts {
+    /// Packets that came.
     pub offered: f64,
+    /// Packets that were lost.
     pub lost: f64,
-    /// Packets that are in the host.
+    /// Packets that are in the host; where a window tells rates only, those by which their number grew.
     pub inside: f64,
+}
+
+impl PacketCounts {
+    /// Packets that came and were not served.
+    fn unserved(&self) -> f64 {
+        self.lost + self.inside
+    }
+
+    fn served(&self) -> f64 {
+        self.offered - self.unserved()
+    }
 }
 
 /// Counts of packets at successive times of a span.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Course(pub Vec<SoFar>);
+pub(super) struct Course(pub Vec<PacketCounts>);
 
-/// Packets by which the queues of a host grew in a span of time, those that were lost included.
+/// Growth of the queues of a host in a span of time; lost packets count as waiting.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growth {
     packets: f64,
@@ -58,16 +71,26 @@ pub(super) struct Growth {
 }
 
 impl Course {
+    /// Counts of packets at the ends of `batches`, as far as rates tell them.
+    fn of(batches: &Batches) -> Course {
+        Course(batches.series(|v, length| {
+            let [offered, served] =
+                [v.get(metric::OFFERED_MRPS)?, v.get(metric::THROUGHPUT_MRPS)?].map(|rate| rate * length);
+            let lost = offered * v.get(metric::DROP_RATE)?;
+            Some(PacketCounts { offered, lost, inside: offered - lost - served })
+        }))
+    }
+
+    /// Growth of the queues between the first and the last count.
     pub fn growth(&self) -> Growth {
         let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else { return Growth::default() };
-        let packets = last.lost + last.inside - first.lost - first.inside;
-        let offered = last.offered - first.offered;
+        let (packets, offered) = (last.unserved() - first.unserved(), last.offered - first.offered);
         Growth { packets, each: if offered > 0.0 { packets / offered } else { 0.0 } }
     }
 
-    /// Interval of the slope of `of` over the packets offered.
-    fn slope(&self, of: impl Fn(&SoFar) -> f64) -> Option<Interval> {
-        let points: Vec<_> = self.0.iter().map(|p| (p.offered, of(p))).collect();
+    /// Interval of the slope of `y` over `x`.
+    fn slope(&self, x: impl Fn(&PacketCounts) -> f64, y: impl Fn(&PacketCounts) -> f64) -> Option<Interval> {
+        let points: Vec<_> = self.0.iter().map(|p| (x(p), y(p))).collect();
         slope::slope(&points, EACH)
     }
 }
@@ -85,16 +108,17 @@ fn most_unserved(run: &RunSpec) -> f64 {
 /// faster than a rate that passes may have it, and by as much as a whole window may have.
 pub(super) fn overflows(run: &RunSpec, before: Growth, now: &Course) -> bool {
     let (most, growth) = (most_unserved(run), now.growth());
-    let fast = now.slope(|p| p.lost + p.inside).is_some_and(|s| s.low > most);
+    let fast = now.slope(|p| p.offered, PacketCounts::unserved).is_some_and(|s| s.low > most);
     fast && growth.each >= UNABATED * before.each && growth.packets + before.packets >= most * run.requests.to_f64()
 }
 
 /// Whether a rate passes as far as counts of packets tell, at the start of its window: nothing is lost and no queue grows more
 /// than at a rate that passes, or both together are below what may be lost.
 pub(super) fn passes_early(run: &RunSpec, course: &Course) -> bool {
-    let below = |most: f64, of: fn(&SoFar) -> f64| course.slope(of).is_some_and(|s| s.high <= most);
+    let below =
+        |most: f64, of: fn(&PacketCounts) -> f64| course.slope(|p| p.offered, of).is_some_and(|s| s.high <= most);
     match run.load {
-        Load::PeakLoss => below(run.loss, |p| p.lost + p.inside),
+        Load::PeakLoss => below(run.loss, PacketCounts::unserved),
         Load::PeakNodrop => course.0.iter().all(|p| p.lost == 0.0) && below(MOST_BACKLOG_NODROP, |p| p.inside),
         _ => false, // a percentile needs more packets
     }
@@ -110,25 +134,21 @@ pub(super) fn passes_early(run: &RunSpec, course: &Course) -> bool {
 ///
 /// A rate passes tentatively: a host near its capacity may collapse late, and a packet may be lost late.
 pub(super) fn decided(run: &RunSpec, batches: &Batches, before: Growth) -> Option<bool> {
-    let course = batches.series(|v, length| Some(packets(v)?.over(length)));
+    let course = Course::of(batches);
     let inside = batches.series(|v, _| packets_inside(v)).last().copied().unwrap_or(0.0);
-    let rise = |of: fn(PacketCounts) -> (f64, f64)| {
-        let points: Vec<_> = course.iter().map(|p| of(*p)).collect();
-        slope::slope(&points, EACH)
-    };
-    let lost = |most| side(rise(|p| (p.offered, p.lost)), most);
-    let grows = |most: f64, of: fn(PacketCounts) -> (f64, f64)| {
-        let (offered, grown) = course.last().map_or((0.0, 0.0), |p| of(*p));
-        let unabated = before.each > 2.0 * most && grown >= UNABATED * before.each * offered;
+    let lost = |most| side(course.slope(|p| p.offered, |p| p.lost), most);
+    let grows = |most: f64, x: fn(&PacketCounts) -> f64, y: fn(&PacketCounts) -> f64| {
+        let (came, grown) = course.0.last().map_or((0.0, 0.0), |p| (x(p), y(p)));
+        let unabated = before.each > 2.0 * most && grown >= UNABATED * before.each * came;
         let earlier = if unabated { before.packets } else { 0.0 };
         let whole = grown + earlier > most * run.requests.to_f64();
-        side(rise(of), most).filter(|passes| *passes || whole && (unabated || grown > inside))
+        side(course.slope(x, y), most).filter(|passes| *passes || whole && (unabated || grown > inside))
     };
-    let backlog = |most| grows(most, |p| (p.served, p.offered - p.lost - p.served));
+    let backlog = |most| grows(most, PacketCounts::served, |p| p.inside);
     match run.load {
         Load::PeakLoss => match lost(run.loss) {
             Some(false) => Some(false),
-            _ => grows(run.loss, |p| (p.offered, p.offered - p.served)),
+            _ => grows(run.loss, |p| p.offered, PacketCounts::unserved),
         },
         Load::PeakNodrop => backlog(MOST_BACKLOG_NODROP),
         Load::PeakSlo => {
@@ -142,26 +162,6 @@ pub(super) fn decided(run: &RunSpec, batches: &Batches, before: Growth) -> Optio
         }
         _ => None,
     }
-}
-
-/// Packets per unit of time.
-#[derive(Clone, Copy)]
-struct PacketCounts {
-    offered: f64,
-    lost: f64,
-    served: f64,
-}
-
-impl PacketCounts {
-    /// Packets of a time of `length`.
-    fn over(self, length: f64) -> PacketCounts {
-        PacketCounts { offered: self.offered * length, lost: self.lost * length, served: self.served * length }
-    }
-}
-
-fn packets(v: &Values) -> Option<PacketCounts> {
-    let offered = v.get(metric::OFFERED_MRPS)?;
-    Some(PacketCounts { offered, lost: offered * v.get(metric::DROP_RATE)?, served: v.get(metric::THROUGHPUT_MRPS)? })
 }
 
 /// Mean number of packets in the host, by Little's law; None without latencies.
@@ -280,7 +280,7 @@ mod tests {
     fn course(inside: impl Fn(f64) -> f64, lost: impl Fn(f64) -> f64) -> Course {
         let at = |i: u32| {
             let x = f64::from(i);
-            SoFar { offered: 100.0 * x, lost: lost(x), inside: inside(x) + jitter(i) }
+            PacketCounts { offered: 100.0 * x, lost: lost(x), inside: inside(x) + jitter(i) }
         };
         Course((0..=16).map(at).collect())
     }

@@ -558,6 +558,12 @@ mod tests {
     use crate::traffic::arrival::Arrivals;
     use std::path::PathBuf;
 
+    /// The scenario that `text` describes, on a platform that comes with hostnet.
+    pub(in crate::host) fn scenario(text: &str) -> Arc<Scenario> {
+        let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
+        Arc::new(resolve(text, "test.toml", &[platforms]).unwrap_or_else(|e| panic!("{e}")))
+    }
+
     /// A host with two cores that share tables, on which no traffic arrives; and a line of the tables.
     pub(in crate::host) fn pair() -> (Host, LineAddr) {
         let text = r#"
@@ -569,9 +575,7 @@ mod tests {
             traffic = { arrivals = "keep_depth", depth = 1 }
             run = { load = "saturate" }
         "#;
-        let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
-        let spec = resolve(text, "pair.toml", &[platforms]).unwrap_or_else(|e| panic!("{e}"));
-        let host = Host::new(Arc::new(spec)).expect("a host");
+        let host = Host::new(scenario(text)).expect("a host");
         let shared = host.machine.mem.map.iter().find(|r| r.sharing == Sharing::Shared).expect("tables").base;
         (host, shared)
     }

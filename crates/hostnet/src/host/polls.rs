@@ -141,15 +141,13 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::resolve;
     use crate::core::Op;
-    use crate::host::tests::{pair, program, until_free};
+    use crate::host::tests::{pair, program, scenario, until_free};
     use crate::host::{run as run_host, Outcome};
     use crate::kernel::{LineAddr, Time};
     use crate::meter::METRICS;
     use crate::stack::Notice;
     use std::cell::Cell;
-    use std::path::PathBuf;
 
     thread_local! {
         /// Whether every poll is executed, so that a test can tell what counting changes.
@@ -282,14 +280,13 @@ mod tests {
     /// Every metric but the number of events is the same, bit for bit.
     #[test]
     fn a_run_with_counted_polls_measures_what_a_run_with_executed_polls_does() {
-        let platforms = [PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms")];
         let run = "run = { load = \"fixed\", warmup_requests = 4, requests = 12 }";
         let hosts: toml::Table = include_str!("../../tests/idle_polls.toml").parse().expect("TOML");
         for host in hosts["host"].as_array().expect("hosts") {
             let [name, rest] = ["name", "scenario"].map(|key| host[key].as_str().expect("text"));
             let rest = rest.replace("@rate@", "10 krps").replace("@flight@", "500 us");
             let text = format!("name = \"polls\"\nplatform = \"icx\"\n{rest}\n{run}\n");
-            let spec = resolve(&text, "polls.toml", &platforms).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let spec = scenario(&text);
             let [executed, counted] = [true, false].map(|executes| {
                 EXECUTES.set(executes);
                 run_host(&spec, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{name}: {e}"))

@@ -445,8 +445,7 @@ fn turned_over(turns: &[Vec<f64>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::resolve;
-    use std::path::PathBuf;
+    use crate::host::tests::scenario;
 
     /// Halves of a ring that cause 7.2 and 7.8 transfers for each request are steady; those that cause one more in each pass
     /// are not, nor are caches that grow by a hundredth in each. Two equal halves are steady alone.
@@ -512,9 +511,7 @@ mod tests {
             stack = "ccnic"
             app = { kind = "clique_map", objects = 60_000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }
         "#;
-        let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
-        let spec = resolve(text, "overlay.toml", &[platforms]).expect("a valid scenario");
-        let mut host = Host::new(spec.into()).expect("a host");
+        let mut host = Host::new(scenario(text)).expect("a host");
         host.warm_caches(&mut || Ok(())).expect("a warm-up");
         assert_eq!(host.machine.now, Time::ZERO);
         let held = host.machine.mem.lines_held();
@@ -537,9 +534,7 @@ mod tests {
             cores = 24
             app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 2_400_000, buckets = 1_000_000, log_size = "256 MiB", zipf = 0.99 }
         "#;
-        let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
-        let spec = resolve(text, "swept.toml", &[platforms]).expect("a valid scenario");
-        let mut host = Host::new(spec.into()).expect("a host");
+        let mut host = Host::new(scenario(text)).expect("a host");
         host.warm_caches(&mut || Ok(())).expect("a warm-up");
         let turns = host.machine.mem.turns_of_ways();
         assert!(turns.iter().all(|t| *t >= TURNS), "{turns:?}");
@@ -558,10 +553,9 @@ mod tests {
             tenant = [{ name = "array", cores = 1, app = { kind = "llc_antagonist", buffer = "256 KiB" } }]
             peripheral = [{ kind = "ssd", op = "p2m_write", queue_depth = 4, block = "64 KiB", cores = 1 }]
         "#;
-        let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
-        let spec = resolve(text, "hits.toml", &[platforms]).expect("a valid scenario");
+        let spec = scenario(text);
         let llc = spec.platform.caches.llc.size.0 / LINE;
-        let mut host = Host::new(spec.into()).expect("a host");
+        let mut host = Host::new(spec).expect("a host");
         host.machine.mem.functional = true;
         let rate = 2.5;
         let before = host.look_ups();

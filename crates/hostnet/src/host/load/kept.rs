@@ -83,8 +83,7 @@ pub(super) fn keep(key: String, host: &Host) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::resolve;
-    use std::path::PathBuf;
+    use crate::host::tests::scenario;
 
     /// A host that is kept is taken once, under its own key only, and has the scenario of the one that takes it.
     #[test]
@@ -98,8 +97,7 @@ mod tests {
             run = { load = "fixed", requests = 1000 }
             tenant = [{ name = "touchdrop", cores = 2, app = { kind = "touchdrop", instructions = 700 } }]
         "#;
-        let platforms = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms"));
-        let spec = Arc::new(resolve(text, "kept.toml", &[platforms]).expect("a valid scenario"));
+        let spec = scenario(text);
         let other = Arc::new(Scenario { name: "other".into(), ..(*spec).clone() });
         let mut host = Host::new(spec.clone()).expect("a host");
         keep("a".into(), &host);

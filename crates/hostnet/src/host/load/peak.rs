@@ -1,6 +1,6 @@
 //! The search of a peak: the bracket with which it begins, and its rates one by one.
 
-use super::window::{OpenWindow, FINE_PARTS};
+use super::window::{InSearch, OpenWindow, FINE_PARTS};
 use super::{unmeasured, Run, FINE_REQUESTS};
 use crate::config::scenario::Load;
 use crate::config::traffic;
@@ -26,20 +26,22 @@ const PROBE_DEPTH: u32 = 4;
 const CLEARED: Time = Time::us(2000);
 /// Requests by which a window may exceed `run.requests`, as a bound.
 const BEYOND: u64 = 8192;
-/// Rates that a search tries, at most.
+/// Rates that a search tries, at most: twice as many as a bisection of its bracket to 0.6 % takes. Assumed.
 const MOST_TRIALS: usize = 24;
 /// Parts of the capacity probe.
 const PROBE_PARTS: u64 = 32;
-/// Parts of the time in which queues settle at a new rate, at most; after each fourth it is judged whether they have settled.
-/// The fewest of them are a 64th of a window, more where that is not [`PASSES`] through every ring, and a sixteenth at most.
-/// Assumed.
+/// Parts of the time in which queues settle at a new rate, which is a quarter of a window. Assumed.
 const SETTLING: u64 = 512;
+/// Fewest parts of that time: a 64th of a window, and a sixteenth where [`PASSES`] through every ring take as long. Assumed.
 const FEWEST_SETTLING: [u64; 2] = [32, 128];
+/// Passes through every ring for which queues settle, within the bounds of [`FEWEST_SETTLING`]. Assumed.
 const PASSES: u64 = 3;
-/// Samples that are judged: eight against eight, or a few more.
+/// Parts of the settling time between two judgements of whether queues have settled. Assumed.
+const BETWEEN: u64 = 4;
+/// Numbers of packets in the host by which it is judged whether queues have settled: half of them against the other half. Assumed.
 const SAMPLES: usize = 16;
-/// Numbers of those parts after which it is judged whether queues grow without end, each from where the one before ended.
-const JUDGED: [u64; 5] = [32, 64, 128, 256, 512];
+/// Ends of the spans of the settling time, in parts, whose growths are compared to judge whether queues grow without end.
+const SPANS: [u64; 5] = [32, 64, 128, 256, 512];
 /// Metrics that a search finds, which grow with the offered rate.
 const SEARCHED: [MetricId; 5] =
     [metric::OFFERED_MRPS, metric::THROUGHPUT_MRPS, metric::NET_GBPS, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS];
@@ -211,8 +213,8 @@ impl Run<'_, '_> {
             self.advance((start + n * i / SETTLING).saturating_sub(done), at(i - 1), at(i))?;
             inside.push(self.world.members[0].packets_inside().to_f64());
             course.0.push(self.packets_so_far());
-            if JUDGED.contains(&i) {
-                if i > JUDGED[0] && !self.in_bursts() && decision::overflows(&self.spec.run, before, &course) {
+            if SPANS.contains(&i) {
+                if i > SPANS[0] && !self.in_bursts() && decision::overflows(&self.spec.run, before, &course) {
                     return Ok(None);
                 }
                 before = course.growth();
@@ -223,7 +225,7 @@ impl Run<'_, '_> {
             }
             let later = &inside[inside.len() / 2..];
             let judged: Vec<f64> = later.iter().step_by((later.len() / SAMPLES).max(1)).copied().collect();
-            if i >= fewest && i % 4 == 0 && steadiness::level(&judged) {
+            if i >= fewest && i % BETWEEN == 0 && steadiness::level(&judged) {
                 break;
             }
         }
@@ -337,8 +339,7 @@ impl Run<'_, '_> {
         if let Some(before) = self.settle(from, (from + to) / 2.0)? {
             window = self.open_window()?;
             let counts = window.parts == FINE_PARTS && self.spec.run.load != Load::PeakSlo && !self.in_bursts();
-            window.course = counts.then(Course::default);
-            (window.before, window.thorough) = (before, !trusts);
+            window.search = InSearch { course: counts.then(Course::default), before, thorough: !trusts };
             self.continue_window(&mut window, (from + to) / 2.0, to, |run, w| run.verdict(w).is_some())?;
             ok = self.verdict(&window).unwrap_or(false);
         }

@@ -2,7 +2,7 @@
 
 use super::{Run, FINE_REQUESTS, PARTS};
 use crate::config::scenario::Load;
-use crate::host::decision::{self, Course, Growth, SoFar};
+use crate::host::decision::{self, Course, Growth, PacketCounts};
 use crate::host::measure::Outcome;
 use crate::host::watch::Phase;
 use crate::kernel::{Int, Time};
@@ -24,6 +24,13 @@ pub(super) struct OpenWindow {
     /// Number of parts that are measured.
     pub(super) part: u64,
     pub(super) batches: Batches,
+    /// What a search asks of the window.
+    pub(super) search: InSearch,
+}
+
+/// What a search asks of the window of a rate, beside its measurement.
+#[derive(Default)]
+pub(super) struct InSearch {
     /// Counts of packets, where a rate may pass by them before the first look at the batches; None elsewhere.
     pub(super) course: Option<Course>,
     /// Growth of the queues in the second half of the time in which they settled.
@@ -78,9 +85,7 @@ impl Run<'_, '_> {
             parts: if fine { FINE_PARTS } else { PARTS },
             part: 0,
             batches: Batches::default(),
-            course: None,
-            before: Growth::default(),
-            thorough: false,
+            search: InSearch::default(),
         })
     }
 
@@ -110,7 +115,7 @@ impl Run<'_, '_> {
                 if part == 0 {
                     continue;
                 }
-                match w.course.as_mut().filter(|_| decision::EARLY.iter().any(|last| w.part <= *last)) {
+                match w.search.course.as_mut().filter(|_| decision::EARLY.iter().any(|last| w.part <= *last)) {
                     Some(course) => self.advance_counting(part, course, begin, end)?,
                     None => self.advance(part, begin, end)?,
                 }
@@ -122,7 +127,7 @@ impl Run<'_, '_> {
             let mut reading = self.world.members[0].reading();
             self.world.client_metrics(&mut reading.values);
             w.batches.add(reading);
-            let early = w.course.is_some() && decision::EARLY.contains(&w.part);
+            let early = w.search.course.is_some() && decision::EARLY.contains(&w.part);
             if self.fails() || (early || w.part % PARTS == 0) && enough(self, w) {
                 break;
             }
@@ -145,9 +150,9 @@ impl Run<'_, '_> {
     }
 
     /// Counts the packets that were offered, lost and still waiting in the window so far.
-    pub(super) fn packets_so_far(&self) -> SoFar {
+    pub(super) fn packets_so_far(&self) -> PacketCounts {
         let host = &self.world.members[0];
-        SoFar {
+        PacketCounts {
             offered: host.requests_offered().to_f64(),
             lost: host.lost().to_f64(),
             inside: host.packets_inside().to_f64(),
@@ -196,9 +201,14 @@ impl Run<'_, '_> {
         }
         let run = &self.spec.run;
         if w.part % PARTS != 0 {
-            return w.course.as_ref().filter(|c| !w.thorough && decision::passes_early(run, c)).map(|_| true);
+            return w
+                .search
+                .course
+                .as_ref()
+                .filter(|c| !w.search.thorough && decision::passes_early(run, c))
+                .map(|_| true);
         }
-        decision::decided(run, &w.batches, w.before).filter(|passes| !(*passes && w.thorough))
+        decision::decided(run, &w.batches, w.search.before).filter(|passes| !(*passes && w.search.thorough))
     }
 
     /// Metrics of scenario `i` that are not known to `run.precision` yet, each with its relative half-width; None where no
