@@ -24,11 +24,11 @@ pub(super) struct OpenWindow {
     /// Number of parts that are measured.
     pub(super) part: u64,
     pub(super) batches: Batches,
-    /// What a search asks of the window.
+    /// Conditions of the search, where one measures the window.
     pub(super) search: InSearch,
 }
 
-/// What a search asks of the window of a rate, beside its measurement.
+/// Conditions under which a search ends the window of a rate, beside the precision of its metrics.
 #[derive(Default)]
 pub(super) struct InSearch {
     /// Counts of packets, where a rate may pass by them before the first look at the batches; None elsewhere.
