@@ -81,8 +81,8 @@ fn another_simulation_is_refused() {
     assert!(why.is_err_and(|e| e.starts_with("by throughput_mrps is another simulation than by lat_p99_us;")));
 }
 
-/// Scenarios that differ in the rate, the load, the stalls of requests and what is measured fill the caches in the same way. Each
-/// has the result that it has alone, with the caches that the one before it has filled.
+/// Scenarios that differ in the rate, the load, the depth of standing queues, the stalls of requests and what is measured fill the
+/// caches in the same way. Each has the result that it has alone, with the caches that the one before it has filled.
 #[test]
 fn caches_that_another_scenario_has_filled_change_no_result() {
     let of = |traffic: &str, run: &str| scenario(&OPEN.replace("RATE", traffic).replace("precision = 0.03", run));
@@ -101,9 +101,19 @@ fn caches_that_another_scenario_has_filled_change_no_result() {
                 .replace("precision = 0.03", "load = \"fixed\""),
         ),
     ];
+    share_filled_caches(&specs);
+    let depths = ["4", "32"].map(|depth| {
+        let traffic = OPEN.replace("poisson", "keep_depth").replace("RATE", &format!(", depth = {depth}"));
+        scenario(&traffic.replace("precision = 0.03", "load = \"saturate\""))
+    });
+    share_filled_caches(&depths);
+}
+
+/// Fails unless `specs` fill the caches in the same way, and each has the result that it has alone.
+fn share_filled_caches(specs: &[Scenario]) {
     let keys: Vec<_> = specs.iter().map(fill_key).collect();
     assert!(keys[0].is_some() && keys.iter().all(|k| *k == keys[0]));
-    for s in &specs {
+    for s in specs {
         let alone = run(s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
         let mut after = None;
         let ended = run_each(std::slice::from_ref(s), true, &mut |_| Ok(()), &mut |_, o| after = Some(o));

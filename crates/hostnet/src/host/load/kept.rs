@@ -26,8 +26,8 @@ const OF_MEASUREMENT: [&str; 10] = [
     "time",
     "warmup_requests",
 ];
-/// Keys of `[traffic]` that do not: packets come one after another, and stalls take nothing but time.
-const OF_RATE: [&str; 2] = ["rate", "spikes"];
+/// Keys of `[traffic]` that do not: packets come one after another, none waits, and stalls take nothing but time.
+const OF_RATE: [&str; 3] = ["rate", "depth", "spikes"];
 /// Keys of the gaps between single packets, and the processes that have no others.
 const OF_GAPS: [&str; 2] = ["arrivals", "cv"];
 const SINGLE: [&str; 5] = ["poisson", "fixed", "uniform", "log_normal", "pareto"];
