@@ -61,12 +61,10 @@ impl Batches {
             let share = d.share_of(cell).filter(|share| d.percentile(*share) == Some(value))?;
             Some((i, share))
         })?;
-        let before = iter::once(0.0).chain(self.ends.iter().map(|e| e.length));
-        if !comparable(self.ends.iter().zip(before).map(|(e, start)| e.length - start)) {
+        if !self.comparable() {
             return Some(None);
         }
-        let parts: Vec<_> = self.ends.iter().map(|e| &e.distributions[i]).collect();
-        Some(percentile::interval(&parts, share, confidence))
+        Some(percentile::interval(&self.states_of(i), share, confidence))
     }
 
     /// Interval, at `confidence`, of the number in `cell`, which `of` finds at the end of a batch.
@@ -87,6 +85,27 @@ impl Batches {
     /// Interval of a metric at `confidence`.
     pub fn of_metric(&self, id: MetricId, confidence: f64) -> Option<Interval> {
         self.interval(Cell::Metric(id), confidence, |e| e.values.get(id))
+    }
+
+    /// The share at which the percentile `id` is read, and an interval at `confidence` of the share of the samples that are at most
+    /// `value`. None where `id` is no percentile of a distribution, where the samples are too few, or where batches have very
+    /// unequal lengths.
+    pub fn share_up_to(&self, id: MetricId, value: f64, confidence: f64) -> Option<(f64, Interval)> {
+        let last = self.ends.last()?;
+        let found = last.distributions.iter().enumerate().find_map(|(i, d)| Some((i, d.share_of(Cell::Metric(id))?)));
+        let (i, share) = found.filter(|_| self.comparable())?;
+        Some((share, percentile::share_up_to(&self.states_of(i), value, share, confidence)?))
+    }
+
+    /// Whether the lengths of the batches differ so little that their distributions are samples of the same kind.
+    fn comparable(&self) -> bool {
+        let before = iter::once(0.0).chain(self.ends.iter().map(|e| e.length));
+        comparable(self.ends.iter().zip(before).map(|(e, start)| e.length - start))
+    }
+
+    /// Distribution `i` at the end of each batch.
+    fn states_of(&self, i: usize) -> Vec<&Distribution> {
+        self.ends.iter().map(|e| &e.distributions[i]).collect()
     }
 
     /// Results of `of` at the end of each batch; it is given every metric and the length of the window in microseconds.

@@ -62,6 +62,8 @@ pub struct Bracket {
     pub lo: f64,
     /// Rate at which failing is expected.
     pub hi: f64,
+    /// Whether `hi` is tried first: if it passes, `lo` need not be tried.
+    pub from_hi: bool,
     /// Relative distance between the failing and the passing rate at which the search ends.
     pub rel_tol: f64,
     /// Grid of the rates: all rates are multiples of this step, and the search ends with two neighbours on the grid.
@@ -107,7 +109,7 @@ impl Bracket {
             return told;
         }
         let rate = match (passed, failed) {
-            (None, None) => self.snap(lo),
+            (None, None) => self.snap(if self.from_hi { hi } else { lo }),
             (None, Some(f)) => {
                 let rate = f * down;
                 self.step.map_or(rate, |s| self.snap(rate).min(f - s))
@@ -134,8 +136,8 @@ impl Bracket {
 
 /// A search for the highest rate that passes, whose caller runs the rates one by one.
 ///
-/// If `lo` fails, or `hi` passes, the search moves on by twice the width of the bracket until both ends are known, then
-/// bisects geometrically (on a grid: in its middle). A trial that fails and tells where the edge is lets the search try the
+/// The search tries `lo`, or with `from_hi` first `hi`. If `lo` fails, or `hi` passes, it moves on by twice the width of the
+/// bracket until both ends are known, then bisects geometrically (on a grid: in its middle). A trial that fails and tells where the edge is lets the search try the
 /// rates on both sides of the edge first; the search bisects again after an edge that was wrong, so that it takes at most
 /// twice as many trials as without. A trial may be tentative: once a rate that passed tentatively fails in a whole run, no
 /// tentative trial counts any longer, and the search goes down from that rate in growing steps until a rate passes. Where
@@ -178,6 +180,7 @@ impl<M> Search<M> {
         let down = match self.refuted {
             // 2, 6, 14 times the tolerance below the rate that failed.
             Some(from) => (1.0 - b.rel_tol * (2u64 << (self.evaluations.len() - from).min(32)).to_f64()).max(0.5),
+            None if b.from_hi && self.evaluations.len() == 1 => b.lo / b.hi,
             None => (b.lo / b.hi).powi(2),
         };
         b.next(self.passed(), self.failed, self.edge, down)
@@ -270,7 +273,7 @@ mod tests {
     }
 
     fn within(lo: f64, hi: f64, rel_tol: f64, max_evals: usize) -> Bracket {
-        Bracket { lo, hi, rel_tol, step: None, most: None, max_evals }
+        Bracket { lo, hi, from_hi: false, rel_tol, step: None, most: None, max_evals }
     }
 
     fn find(lo: f64, hi: f64, tol: f64, runs: usize, edge: f64) -> Peak<()> {
@@ -295,6 +298,23 @@ mod tests {
             assert_eq!(found.end, SearchEnd::Converged);
             assert!(rate <= edge && edge <= rate * 1.0205, "{edge}: {rate}");
         }
+    }
+
+    /// From 64 down, a step at 26 is found like from 1 up. One at 80 saves the run of 1: the first are 64 and 64 times 64 squared.
+    #[test]
+    fn a_search_may_begin_at_the_upper_end_of_its_bracket() {
+        let tried = |edge: f64| {
+            let found = peak(&Bracket { from_hi: true, ..within(1.0, 64.0, 0.01, 40) }, step(edge)).unwrap();
+            let rate = found.rate.unwrap();
+            assert!(rate <= edge && edge <= rate * 1.0102, "{edge}: {rate}");
+            found.evaluations.iter().map(|e| e.rate).collect::<Vec<_>>()
+        };
+        assert_eq!(tried(26.0)[..3], [64.0, 1.0, 8.0]);
+        assert_eq!(tried(80.0)[..2], [64.0, 64f64.powi(3)]);
+        // Below the bracket the search goes on as it does from the lower end: by the square of its width.
+        let below = tried(0.3);
+        assert_eq!(below[..2], [64.0, 1.0]);
+        assert!((below[2] - 64f64.powi(-2)).abs() < 1e-9, "{below:?}");
     }
 
     #[test]

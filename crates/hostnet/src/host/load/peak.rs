@@ -96,6 +96,7 @@ impl Run<'_, '_> {
         Ok(Bracket {
             lo: capacity * lo,
             hi: capacity * hi,
+            from_hi: load == Load::PeakSlo,
             rel_tol: self.spec.run.search_tolerance,
             step: self.spec.run.step.map(|r| self.packets(first, r)),
             most,
