@@ -7,7 +7,7 @@
 //! shows that they depend on each other are merged in pairs (Law and Kelton, "Simulation Modeling and Analysis",
 //! sections 9.5.3 and 4.4).
 
-use super::{Group, Metric, MetricId, Statistic, Values, METRICS};
+use super::{Group, Metric, Statistic, METRICS};
 use crate::kernel::Int;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -134,15 +134,11 @@ impl Default for Intervals {
     }
 }
 
-impl Intervals {
-    /// Widens the intervals of `metrics` up to `times` their `values`: a search knows only that what it looks for lies below
-    /// the lowest rate that failed, which is that much higher.
-    pub fn reach(&mut self, metrics: &[MetricId], times: f64, values: &Values) {
-        for id in metrics {
-            let Some(value) = values.get(*id) else { continue };
-            let own = self.0[id.index()].unwrap_or(Interval { low: value, high: value });
-            self.0[id.index()] = Some(Interval { low: own.low, high: own.high.max(value * times) });
-        }
+impl Interval {
+    /// Interval of a rate that a search found, from the interval of `value` that was measured at it: the search knows only that what
+    /// it looks for lies below the lowest rate that failed, which is `failed` times as high.
+    pub fn of_search(self, value: f64, failed: f64) -> Interval {
+        Interval { high: self.high.max(value * failed), ..self }
     }
 }
 

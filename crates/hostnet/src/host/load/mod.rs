@@ -1,5 +1,6 @@
 //! The load of a run: one rate, saturation, or the search for a peak.
 
+mod found;
 mod kept;
 mod peak;
 mod window;

@@ -1,5 +1,6 @@
 //! The search of a peak: the bracket with which it begins, and its rates one by one.
 
+use super::found;
 use super::window::{InSearch, OpenWindow, FINE_PARTS};
 use super::{unmeasured, Run, FINE_REQUESTS};
 use crate::config::scenario::Load;
@@ -14,7 +15,7 @@ use crate::kernel::{Int, Real, TenantId, Time};
 use crate::machine::World;
 use crate::meter::interval::{Interval, CONFIDENCE};
 use crate::meter::table::table;
-use crate::meter::{metric, slope, MetricId, Values};
+use crate::meter::{metric, slope, Values};
 use crate::traffic::search::{Bracket, Peak, Search, Trial};
 use serde_json::json;
 
@@ -42,10 +43,6 @@ const BETWEEN: u64 = 4;
 const SAMPLES: usize = 16;
 /// Ends of the spans of the settling time, in parts, whose growths are compared to judge whether queues grow without end.
 const SPANS: [u64; 5] = [32, 64, 128, 256, 512];
-/// Metrics that a search finds, which grow with the offered rate.
-const SEARCHED: [MetricId; 5] =
-    [metric::OFFERED_MRPS, metric::THROUGHPUT_MRPS, metric::NET_GBPS, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS];
-
 /// Window of a rate that passed in a search.
 struct Passed {
     rate: f64,
@@ -353,8 +350,8 @@ impl Run<'_, '_> {
     }
 
     /// The outcome of a search: what was measured at the highest rate that passes, and a table of the rates.
-    fn of_search(&self, found: &Peak<Outcome>) -> Outcome {
-        let rows = found.evaluations.iter().map(|e| {
+    fn of_search(&self, peak: &Peak<Outcome>) -> Outcome {
+        let rows = peak.evaluations.iter().map(|e| {
             let get = |m| json!(e.measured.values.get(m));
             let first = vec![
                 json!(e.rate / 1e6),
@@ -382,13 +379,18 @@ impl Run<'_, '_> {
             ("measured_requests", "requests"),
         ];
         let searched = table(&columns, rows.collect());
-        let best = found.evaluations.iter().rfind(|e| Some(e.rate) == found.rate);
+        let best = peak.evaluations.iter().rfind(|e| Some(e.rate) == peak.rate);
         let now = self.world.members[0].machine.now;
         let mut outcome = best.map_or_else(|| unmeasured(self.spec, now), |e| e.measured.clone());
-        if let Some((rate, failed)) = found.rate.zip(found.failed) {
-            outcome.intervals.reach(&SEARCHED, failed / rate, &outcome.values);
+        if let Some((rate, failed)) = peak.rate.zip(peak.failed) {
+            let searched: Vec<usize> = self.searched().iter().map(|t| t.index()).collect();
+            found::set_intervals(
+                &mut outcome,
+                &searched,
+                (self.spec.run.load != Load::PeakNodrop).then_some(failed / rate),
+            );
         }
-        if found.rate.is_none() {
+        if peak.rate.is_none() {
             outcome.values.set(metric::THROUGHPUT_MRPS, 0.0);
             outcome.values.set(metric::OFFERED_GBPS, 0.0);
         }
