@@ -13,7 +13,6 @@ use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{Int, LineAddr, QueueId, TenantId, ThreadId, Time};
-use crate::memory::array::Replacement;
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE, LINE_U32};
@@ -57,8 +56,7 @@ impl Host {
             |(t, s): (TenantId, &TrafficSource)| s.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec, t));
         let rings: u64 = self.sources().map(entries).sum();
         let chunk = CHUNK.max(rings / 2);
-        let enough = turns(self.spec.platform.caches.llc.replacement);
-        let (mut halves, mut turned) = (Vec::new(), Vec::new());
+        let (mut halves, mut turns) = (Vec::new(), Vec::new());
         let mut served = 0;
         self.machine.mem.functional = true;
         while served < MOST {
@@ -74,9 +72,9 @@ impl Host {
             poll()?;
             let moved: u64 = self.machine.mem.stats.dram.iter().sum();
             halves.push([moved.to_f64() / chunk.to_f64(), self.machine.mem.lines_held().to_f64()]);
-            turned.push(self.machine.mem.turns_of_ways());
+            turns.push(self.machine.mem.turns_of_ways());
             let sweeps = self.machine.mem.stats.sweep_messages > 0;
-            if served >= 2 * rings && settled(&halves) && (!sweeps || turned_over(&turned, enough)) {
+            if served >= 2 * rings && settled(&halves) && (!sweeps || turned_over(&turns)) {
                 break;
             }
         }
@@ -421,33 +419,25 @@ fn full(halves: &[[f64; 2]]) -> bool {
     })
 }
 
-/// Times that each way of the LLC takes in as many lines as it holds: once while the caches fill, and afterwards until at most 5 %
-/// of the lines of that time are left. Random replacement leaves them after three times (exp(-3)). LRU evicts these lines first,
-/// so that they are left only where a set has taken in fewer lines than its ways hold: 1.4 % of ten ways after 1.5 times, when each
-/// set has taken in 15 lines on average (Poisson).
-fn turns(replacement: Replacement) -> f64 {
-    match replacement {
-        Replacement::Lru => 2.5,
-        _ => 4.0,
-    }
-}
-
+/// Times that each way of the LLC takes in as many lines as it holds: once while the caches fill, and three times
+/// afterwards, by which random replacement leaves 5 % of the lines of that time.
+const TURNS: f64 = 4.0;
 /// Requests for which warm-up waits for a way at most, as a multiple of those served.
-const WAIT: f64 = 3.0;
+const WAIT: f64 = 4.0;
 
-/// Whether each way of the LLC has taken in its lines `enough` times, or would need more than [`WAIT`] times as many requests
+/// Whether each way of the LLC has taken in its lines [`TURNS`] times, or would need more than [`WAIT`] times as many requests
 /// again at the pace of the later half. `turns` has an entry for each span of requests, with the turns of each way up to its end.
 ///
 /// Where buffers are swept, lines of the ways that hold buffers are often invalidated. These empty ways take in
 /// nearly all lines, and what the other ways took in while the caches filled stays for long: meanwhile transfers per request are
 /// steady, and not yet what they will be. Without invalidations every way takes in lines at a like pace, so that nothing old is
 /// left by the time when transfers are steady.
-fn turned_over(turns: &[Vec<f64>], enough: f64) -> bool {
+fn turned_over(turns: &[Vec<f64>]) -> bool {
     let spans = turns.len().to_f64();
     let (Some(now), Some(before)) = (turns.last(), turns.get(turns.len() / 2)) else { return true };
     let later = (turns.len() - 1 - turns.len() / 2).to_f64();
     now.iter().zip(before).all(|(now, before)| {
-        let left = enough - now;
+        let left = TURNS - now;
         left <= 0.0 || left * later > (now - before) * WAIT * spans
     })
 }
@@ -496,10 +486,10 @@ mod tests {
             (1..=spans).map(|i| vec![f64::from(i), slow(f64::from(i))]).collect()
         };
         for spans in 4..16 {
-            assert!(!turned_over(&ways(spans, |i| i / 4.0), 4.0), "{spans} spans");
+            assert!(!turned_over(&ways(spans, |i| i / 4.0)), "{spans} spans");
         }
-        assert!(turned_over(&ways(16, |i| i / 4.0), 4.0) && turned_over(&ways(10, |i| i / 4.0), 2.5));
-        assert!(turned_over(&ways(16, |_| 0.0), 4.0) && turned_over(&ways(16, |i| 0.9 + 1e-3 * i), 4.0));
+        assert!(turned_over(&ways(16, |i| i / 4.0)));
+        assert!(turned_over(&ways(16, |_| 0.0)) && turned_over(&ways(16, |i| 0.9 + 1e-3 * i)));
     }
 
     /// A store of 60,000 objects of two lines at least, a header and data, fits the caches: before any time passes they hold more
@@ -546,26 +536,8 @@ mod tests {
         "#;
         let mut host = Host::new(scenario(text)).expect("a host");
         host.warm_caches(&mut || Ok(())).expect("a warm-up");
-        let turned = host.machine.mem.turns_of_ways();
-        assert!(turned.iter().all(|t| *t >= turns(Replacement::Lru)), "{turned:?}");
-    }
-
-    /// Sets of five ways or more keep at most 5 % of the lines of the time when the caches filled. With LRU these are the ways of a
-    /// set beyond the Poisson-distributed number of lines that it has taken in since; with random replacement each line is still
-    /// there with a probability of exp(-turns).
-    #[test]
-    fn few_lines_are_left_from_the_time_when_the_caches_filled() {
-        assert!((1.0 - turns(Replacement::Random)).exp() < 0.05);
-        for ways in 5..=16u32 {
-            let mean = (turns(Replacement::Lru) - 1.0) * f64::from(ways);
-            let mut probability = (-mean).exp();
-            let mut left = 0.0;
-            for taken_in in 0..ways {
-                left += f64::from(ways - taken_in) * probability;
-                probability *= mean / f64::from(taken_in + 1);
-            }
-            assert!(left < 0.05 * f64::from(ways), "{ways} ways: {left}");
-        }
+        let turns = host.machine.mem.turns_of_ways();
+        assert!(turns.iter().all(|t| *t >= TURNS), "{turns:?}");
     }
 
     /// An array of 256 KiB beside an SSD whose lines go to DRAM, on an LLC of 840 KiB: hardly any access misses. Without a
