@@ -26,7 +26,7 @@ pub(super) fn set_intervals(outcome: &mut Outcome, searched: &[usize], failed: O
     let Some(tenants) = tables.get("tenants").map(|t| t["rows"].clone()) else { return };
     let Some(Value::Array(cells)) = tables.get_mut("tenant_intervals").map(|t| &mut t["rows"]) else { return };
     cells.retain_mut(|cell| {
-        let Some(c) = Cell::read(cell, &tenants).filter(|c| searched.contains(&c.row)) else { return true };
+        let Some(c) = FoundCell::read(cell, &tenants).filter(|c| searched.contains(&c.row)) else { return true };
         let found = failed.map(|failed| c.own.of_search(c.value, failed));
         if let Some(i) = found {
             *cell = json!([c.row, c.column.declared().name, i.low, i.high]);
@@ -36,20 +36,20 @@ pub(super) fn set_intervals(outcome: &mut Outcome, searched: &[usize], failed: O
 }
 
 /// Cell of the table `tenants` that a search finds, and its interval.
-struct Cell {
+struct FoundCell {
     row: usize,
     column: ColumnId,
     own: Interval,
     value: f64,
 }
 
-impl Cell {
+impl FoundCell {
     /// Reads a row of the table `tenant_intervals`; None where a search does not find its column.
-    fn read(cell: &Value, tenants: &Value) -> Option<Cell> {
+    fn read(cell: &Value, tenants: &Value) -> Option<FoundCell> {
         let [row, name, low, high] = cell.as_array()?.as_slice() else { return None };
         let row = row.as_u64()?.to_usize();
         let column = COLUMNS.into_iter().find(|c| name == c.declared().name)?;
         let own = Interval { low: low.as_f64()?, high: high.as_f64()? };
-        Some(Cell { row, column, own, value: tenants[row][column.index()].as_f64()? })
+        Some(FoundCell { row, column, own, value: tenants[row][column.index()].as_f64()? })
     }
 }

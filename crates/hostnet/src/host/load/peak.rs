@@ -384,11 +384,8 @@ impl Run<'_, '_> {
         let mut outcome = best.map_or_else(|| unmeasured(self.spec, now), |e| e.measured.clone());
         if let Some((rate, failed)) = peak.rate.zip(peak.failed) {
             let searched: Vec<usize> = self.searched().iter().map(|t| t.index()).collect();
-            found::set_intervals(
-                &mut outcome,
-                &searched,
-                (self.spec.run.load != Load::PeakNodrop).then_some(failed / rate),
-            );
+            let failed = (self.spec.run.load != Load::PeakNodrop).then_some(failed / rate);
+            found::set_intervals(&mut outcome, &searched, failed);
         }
         if peak.rate.is_none() {
             outcome.values.set(metric::THROUGHPUT_MRPS, 0.0);
