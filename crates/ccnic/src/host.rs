@@ -77,7 +77,6 @@ impl HostPort {
 
     fn build(region: Region, config: Config, lay: RegionLayout, notice: Option<String>) -> Result<HostPort, Error> {
         place(&region, &config, &lay)?;
-        region.put(layout::W_MAGIC, layout::MAGIC);
         let mut port = HostPort {
             offered: config.clone(),
             rss: Rss::default(),
@@ -324,6 +323,8 @@ impl HostPort {
     /// neither side uses them.
     fn rebuild(&mut self) {
         let Shared { region, config, layout: lay, ledger, .. } = &*self.shared;
+        // A NIC that wrote over the magic number must not keep the next one away.
+        region.put(layout::W_MAGIC, layout::MAGIC);
         region.zero(lay.rings_start, lay.control_bytes - lay.rings_start);
         for (class, pool) in lay.pools.iter().enumerate() {
             let span = &lay.spans[class];

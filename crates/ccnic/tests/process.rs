@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ccnic::mem::Mem;
 use ccnic::{Config, Error, HostPort, HostQueue, NicServer};
 
 struct Nic {
@@ -108,6 +109,23 @@ fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
         exchange(&mut queue, 2000);
         assert_eq!(port.resets(), 3);
     }
+}
+
+/// The NIC may write every word of the page of control words, and dies. After a reset the next NIC takes the region as any other.
+#[test]
+fn control_words_that_a_dead_nic_has_overwritten_keep_no_other_nic_away() {
+    let mut nic = Nic::start("overwritten");
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    connect(&mut port, &nic);
+    exchange(&mut queue, 100);
+    nic.kill();
+    (0..512).for_each(|word| port.region().put(word, 0x5a5a_5a5a_5a5a_5a5a));
+    wait(|| !port.peer_alive());
+    port.recover(&mut [&mut queue]).expect("nobody to wait for");
+    let nic = Nic::start("honest");
+    connect(&mut port, &nic);
+    exchange(&mut queue, 2000);
 }
 
 /// Runs only as a child of the test below: a host that talks until it is killed.
