@@ -447,7 +447,7 @@ impl Side {
         self.spill_all();
         let Shared { region, layout: lay, .. } = &*self.shared;
         let large = Class::Large as usize;
-        if 2 * lay.pools[large].len(region) >= u64::from(lay.spans[large].count()) {
+        if lay.pools[large].len(region) >= u64::from(lay.spans[large].count()).div_ceil(2) {
             region.put(layout::W_HUNGER, 0);
         }
     }

@@ -156,6 +156,32 @@ fn a_buffer_delivered_twice_is_refused() {
     assert!(matches!(queue.rx(&mut bufs, 1), Err(Error::Fault(ccnic::Fault::Owner))));
 }
 
+/// A NIC that says it starves, and makes up how many buffers wait in the pool: half of such numbers are 2^63 or more.
+#[test]
+fn numbers_of_buffers_that_a_nic_has_made_up_overflow_nothing() {
+    let config = Config { slots: 64, buffers: 128, stack: 16, bulk: 8, ..Config::default() };
+    let mut port = HostPort::create_private(config).expect("valid");
+    let mut queue = port.queue(0).expect("first");
+    let (hunger, control) = (16, 4500);
+    let mut x = 0x9e37_79b9_7f4a_7c15u64;
+    let mut bufs = Vec::new();
+    queue.alloc(&mut bufs, 4, 64);
+    for _ in 0..16 {
+        for word in 0..control {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            port.region().put(word, x);
+        }
+        port.region().put(hunger, 1);
+        queue.free(&mut bufs);
+        port.recover(&mut [&mut queue]).expect("nobody to wait for");
+        queue.alloc(&mut bufs, 4, 64);
+        let audit = port.audit(&[&queue]);
+        assert_eq!((audit.user, audit.stacked + audit.pooled), (4, audit.total - 4), "no buffer lost");
+    }
+}
+
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
