@@ -162,6 +162,7 @@ fn numbers_of_buffers_that_a_nic_has_made_up_overflow_nothing() {
     let config = Config { slots: 64, buffers: 128, stack: 16, bulk: 8, ..Config::default() };
     let mut port = HostPort::create_private(config).expect("valid");
     let mut queue = port.queue(0).expect("first");
+    // The word by which a side says that it starves, and the words of this configuration's rings and pools.
     let (hunger, control) = (16, 4500);
     let mut x = 0x9e37_79b9_7f4a_7c15u64;
     let mut bufs = Vec::new();

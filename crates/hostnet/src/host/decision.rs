@@ -343,7 +343,7 @@ mod tests {
     }
 
     /// At an objective of 100 times the service time a rate passes whose packets take 2 us, though a few take longer than 100 us,
-    /// and one fails of whose packets 4 % do. Where 1 % do, a longer window has to tell.
+    /// and one fails of whose packets 4 % do. Where 0.8 % do, a longer window has to tell.
     #[test]
     fn a_rate_meets_an_objective_of_latency_as_soon_as_enough_packets_do() {
         let slo = |slow, us| decided(&run("peak_slo"), &with_tail(slow, us), Growth::default());

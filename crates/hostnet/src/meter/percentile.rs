@@ -86,11 +86,7 @@ impl Distribution {
 /// `parts`. None where the samples are too few for an upper end, or too few lie beyond the percentile.
 pub fn interval(parts: &[&Distribution], share: f64, confidence: f64) -> Option<Interval> {
     let last = *parts.last()?;
-    let value = last.percentile(share)?;
-    if share.min(1.0 - share) * last.samples().to_f64() < FEWEST_BEYOND {
-        return None;
-    }
-    let half = half_width(parts, value, share, confidence)?;
+    let half = half_width(parts, last.percentile(share)?, share, confidence)?;
     if share + half >= 1.0 {
         return None;
     }
@@ -101,18 +97,19 @@ pub fn interval(parts: &[&Distribution], share: f64, confidence: f64) -> Option<
 /// `share`: whether `value` lies beyond the percentile at `share`. It is at least as wide as that of independent samples of
 /// which `share` are at most `value`. None where so few samples are expected on one side that they tell nothing.
 pub fn share_up_to(parts: &[&Distribution], value: f64, share: f64, confidence: f64) -> Option<Interval> {
-    let last = *parts.last()?;
-    if share.min(1.0 - share) * last.samples().to_f64() < FEWEST_BEYOND {
-        return None;
-    }
-    let found = last.up_to(value).to_f64() / last.samples().to_f64();
     let half = half_width(parts, value, share, confidence)?;
+    let last = *parts.last()?;
+    let found = last.up_to(value).to_f64() / last.samples().to_f64();
     Some(Interval { low: found - half, high: found + half })
 }
 
 /// Half of the width of an interval of the share of the samples that are at most `value`, from the batches; at least as wide as
-/// that of independent samples with a share of `share`.
+/// that of independent samples with a share of `share`. None where too few samples are expected on one side of `share`.
 fn half_width(parts: &[&Distribution], value: f64, share: f64, confidence: f64) -> Option<f64> {
+    let samples = parts.last()?.samples().to_f64();
+    if share.min(1.0 - share) * samples < FEWEST_BEYOND {
+        return None;
+    }
     let seen = |d: &&Distribution| {
         let n = d.samples().to_f64();
         Cumulative { length: n, value: (n > 0.0).then(|| d.up_to(value).to_f64() / n) }
@@ -120,7 +117,7 @@ fn half_width(parts: &[&Distribution], value: f64, share: f64, confidence: f64) 
     let shares: Vec<_> = parts.iter().map(seen).collect();
     let batches = of_mean(Statistic::Mean, &shares, confidence)?;
     let normal = Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
-    let binomial = normal * (share * (1.0 - share) / parts.last()?.samples().to_f64()).sqrt();
+    let binomial = normal * (share * (1.0 - share) / samples).sqrt();
     Some(binomial.max((batches.high - batches.low) / 2.0))
 }
 
@@ -129,25 +126,26 @@ mod tests {
     use super::*;
     use crate::kernel::RandomStream;
     use crate::meter::interval::CONFIDENCE;
-    use crate::meter::metric;
     use rand::Rng;
+
+    /// Values that are spread evenly up to 1,000,000, at the ends of 16 batches of `each` values.
+    fn drawn(rng: &mut RandomStream, each: u32) -> Vec<Distribution> {
+        let mut h = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).expect("bounds");
+        let mut batch = || {
+            (0..each).for_each(|_| h.record(rng.random_range(1..=1_000_000)).expect("within bounds"));
+            Distribution::new(&h, 1.0, Vec::new())
+        };
+        (0..16).map(|_| batch()).collect()
+    }
 
     /// Of a thousand windows of 2,000 values that are spread evenly up to 1,000,000, the intervals of the median and of the 99th
     /// percentile contain 500,000 and 990,000 in 95 % (plus what bins of a thousandth and the larger of two half-widths add).
     #[test]
     fn intervals_contain_the_true_percentile_as_often_as_they_say() {
         let mut rng = RandomStream::new(11, "percentiles", 0);
-        let cells = vec![(Cell::Metric(metric::LAT_P50_US), 0.5), (Cell::Metric(metric::LAT_P99_US), 0.99)];
         let mut held = [0, 0];
         for _ in 0..1000 {
-            let mut h = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).expect("bounds");
-            let mut ends = Vec::new();
-            for _ in 0..16 {
-                for _ in 0..125 {
-                    h.record(rng.random_range(1..=1_000_000)).expect("within bounds");
-                }
-                ends.push(Distribution::new(&h, 1.0, cells.clone()));
-            }
+            let ends = drawn(&mut rng, 125);
             let ends: Vec<&Distribution> = ends.iter().collect();
             for (i, share) in [0.5, 0.99].into_iter().enumerate() {
                 let found = interval(&ends, share, CONFIDENCE).expect("enough samples");
@@ -165,14 +163,7 @@ mod tests {
         let mut rng = RandomStream::new(12, "shares", 0);
         let (mut held, mut above, mut below) = (0, 0, 0);
         for _ in 0..1000 {
-            let mut h = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).expect("bounds");
-            let mut ends = Vec::new();
-            for _ in 0..16 {
-                for _ in 0..250 {
-                    h.record(rng.random_range(1..=1_000_000)).expect("within bounds");
-                }
-                ends.push(Distribution::new(&h, 1.0, Vec::new()));
-            }
+            let ends = drawn(&mut rng, 250);
             let ends: Vec<&Distribution> = ends.iter().collect();
             let at = |value: f64, confidence: f64| share_up_to(&ends, value, 0.99, confidence).expect("enough samples");
             let found = at(990_000.0, CONFIDENCE);

@@ -137,12 +137,12 @@ impl Bracket {
 /// A search for the highest rate that passes, whose caller runs the rates one by one.
 ///
 /// The search tries `lo`, or with `from_hi` first `hi`. If `lo` fails, or `hi` passes, it moves on by twice the width of the
-/// bracket until both ends are known, then bisects geometrically (on a grid: in its middle). A trial that fails and tells where the edge is lets the search try the
-/// rates on both sides of the edge first; the search bisects again after an edge that was wrong, so that it takes at most
-/// twice as many trials as without. A trial may be tentative: once a rate that passed tentatively fails in a whole run, no
-/// tentative trial counts any longer, and the search goes down from that rate in growing steps until a rate passes. Where
-/// passing is not monotone (noise near the edge) the answer still lies between a rate
-/// that passed and one that failed, and no failing run lies below it. The search is deterministic if the trials are.
+/// bracket until both ends are known, then bisects geometrically (on a grid: in its middle). A trial that fails and tells where
+/// the edge is lets the search try the rates on both sides of the edge first; the search bisects again after an edge that was
+/// wrong, so that it takes at most twice as many trials as without. A trial may be tentative: once a rate that passed tentatively
+/// fails in a whole run, no tentative trial counts any longer, and the search goes down from that rate in growing steps until a
+/// rate passes. Where passing is not monotone (noise near the edge) the answer still lies between a rate that passed and one that
+/// failed, and no failing run lies below it. The search is deterministic if the trials are.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Search<M> {
     bracket: Bracket,

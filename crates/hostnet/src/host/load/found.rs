@@ -7,17 +7,18 @@ use crate::meter::{metric, tenant_column, ColumnId, MetricId};
 use serde_json::{json, Value};
 
 /// Metrics that a search finds, which grow with the offered rate.
-const METRICS: [MetricId; 5] =
+const FOUND_METRICS: [MetricId; 5] =
     [metric::OFFERED_MRPS, metric::THROUGHPUT_MRPS, metric::NET_GBPS, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS];
 /// Columns of the table `tenants` that a search finds, for tenants whose rate it varies.
-const COLUMNS: [ColumnId; 3] = [tenant_column::OFFERED_MOPS, tenant_column::THROUGHPUT_MOPS, tenant_column::NET_GBPS];
+const FOUND_COLUMNS: [ColumnId; 3] =
+    [tenant_column::OFFERED_MOPS, tenant_column::THROUGHPUT_MOPS, tenant_column::NET_GBPS];
 
 /// Gives what a search finds, also for the tenants `searched`, the intervals of [`Interval::of_search`], where the lowest rate that
 /// failed is `failed` times as high. Without `failed` it has none: like a largest value, the highest rate without drops depends
 /// on the rarest event of its window.
 pub(super) fn set_intervals(outcome: &mut Outcome, searched: &[usize], failed: Option<f64>) {
     let Outcome { values, intervals, tables, .. } = outcome;
-    for id in METRICS {
+    for id in FOUND_METRICS {
         let Some(value) = values.get(id) else { continue };
         let own = &mut intervals.0[id.index()];
         let known = own.unwrap_or(Interval { low: value, high: value });
@@ -48,7 +49,7 @@ impl FoundCell {
     fn read(cell: &Value, tenants: &Value) -> Option<FoundCell> {
         let [row, name, low, high] = cell.as_array()?.as_slice() else { return None };
         let row = row.as_u64()?.to_usize();
-        let column = COLUMNS.into_iter().find(|c| name == c.declared().name)?;
+        let column = FOUND_COLUMNS.into_iter().find(|c| name == c.declared().name)?;
         let own = Interval { low: low.as_f64()?, high: high.as_f64()? };
         Some(FoundCell { row, column, own, value: tenants[row][column.index()].as_f64()? })
     }

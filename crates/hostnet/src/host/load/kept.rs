@@ -1,5 +1,5 @@
-//! Filled caches that one simulation keeps for the next: scenarios that differ in the offered rate, in what is measured or in
-//! the stalls of requests fill the caches in the same way.
+//! Filled caches that one simulation keeps for the next: scenarios that differ in the offered rate, in the depth of
+//! standing queues, in what is measured or in the stalls of requests fill the caches in the same way.
 
 use crate::config::scenario::{ArrivalsSpec, Load};
 use crate::config::Scenario;
