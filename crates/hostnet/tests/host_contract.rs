@@ -1,7 +1,7 @@
 //! Tests of a whole host: conservation, Little's law, determinism, mitigations, and the directed tests of Sweeper's
 //! Figs. 3 and 4 and sections II-B and V-B.
 
-use crate::common::{close, get, scenario, simulate, small, Rig};
+use crate::common::{close, get, scenario, simulate, small, Rig, ONE_CORE};
 use hostnet::device::nic::{Nic, Packet};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::{QueueId, Time};
@@ -214,6 +214,17 @@ fn dram_bandwidth_never_exceeds_the_channels_peak() {
     let (used, peak) = (get(&o, "mem_bw_gbs"), get(&o, "mem_peak_gbs"));
     assert_eq!(peak, 25.6); // 3200 MT/s x 8 B
     assert!(used <= peak && used > 0.6 * peak, "{used} of {peak} GB/s");
+}
+
+/// Four channels of DDR4-2133 (JESD79-4), whose clock both platforms give beside the next faster standard.
+#[test]
+fn peak_bandwidth_is_that_of_the_clock_that_a_platform_gives() {
+    for platform in ["bdw-2630v4", "hsw-2637v3"] {
+        let text = ONE_CORE.replace("sim24", platform);
+        let memory = &scenario(&text).platform.memory;
+        let expected = 4.0 * 2.0 * 8.0 / 7.5 * 8.0; // 2 transfers of 8 B for each clock of 7.5 / 8 ns
+        assert!(close(memory.peak_gbs(), expected, 1e-3), "{platform}: {} against {expected}", memory.peak_gbs());
+    }
 }
 
 #[test]

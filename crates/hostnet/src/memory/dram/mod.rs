@@ -570,7 +570,7 @@ impl DramSpec {
     /// Peak bandwidth of all channels, in GB/s (10^9 bytes per second).
     pub fn peak_gbs(&self) -> f64 {
         let d = self.standard.device(self.device_width);
-        let per_line_ns = (d.burst * d.tck_ps).to_f64() / 1e3;
+        let per_line_ns = (d.burst * self.quirks.timing.clock(&d)).to_f64() / 1e3;
         f64::from(self.channels * d.subchannels) * 64.0 / per_line_ns
     }
 

@@ -57,6 +57,11 @@ const REFRESH: u64 = 1_000_000_000;
 const BETWEEN_REFRESHES: u64 = 1_000_000_000;
 
 impl TimingOverride {
+    /// Clock period of device `d` in ps.
+    pub(super) fn clock(&self, d: &DramDevice) -> u64 {
+        self.tck_ps.unwrap_or(d.tck_ps)
+    }
+
     /// Checks that every timing is within its range.
     ///
     /// # Errors
@@ -146,7 +151,7 @@ pub struct DramTiming {
 impl DramTiming {
     /// The constraints of device `d` with the overrides `o`.
     pub fn new(d: &DramDevice, o: &TimingOverride) -> DramTiming {
-        let tck = o.tck_ps.unwrap_or(d.tck_ps);
+        let tck = o.clock(d);
         let or = |v: Option<u64>, clocks: u64| v.unwrap_or(clocks * tck);
         // Nanoseconds of a standard are rounded up to whole clocks, as a controller programs them.
         let clocks_of = |ns: u64| (ns * 1000).div_ceil(tck) * tck;
