@@ -409,6 +409,27 @@ fn the_progress_of_a_warm_up_is_its_part_of_the_requests() {
     assert!(seen.iter().filter(|part| **part < 0.09).count() < seen.len() / 2, "{seen:?}");
 }
 
+/// A packet each 250 ns is 40 packets for each bin of 10 us, the first of the measured window included.
+#[test]
+fn bins_of_a_timeline_begin_with_the_measured_window() {
+    let o = Touch {
+        rings: "rx_buffers = 64",
+        traffic: "arrivals = \"fixed\", rate = \"4 Mpps\"",
+        run: "requests = 1000, timeline = \"10 us\"",
+        ..Touch::default()
+    }
+    .go();
+    let rows = o.tables["timeline"]["rows"].as_array().expect("rows");
+    assert!(rows.len() >= 24, "{} rows of 250 us", rows.len());
+    let packets =
+        o.tables["timeline"]["columns"].as_array().expect("columns").iter().position(|c| c["name"] == "packets");
+    for (i, row) in rows.iter().enumerate() {
+        let cell = |i: usize| row[i].as_f64().expect("a number");
+        assert_eq!(cell(0), 10.0 * (i + 1) as f64, "microseconds");
+        assert!((cell(packets.expect("a column")) - 4.0).abs() < 0.11, "{row}");
+    }
+}
+
 /// A row for each microsecond of silence: a million of them fill a table within the first second.
 #[test]
 fn a_run_ends_when_its_timeline_or_trace_is_full() {

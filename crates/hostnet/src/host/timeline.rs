@@ -3,7 +3,7 @@
 use super::timer::Timer;
 use super::Host;
 use crate::kernel::units::Span;
-use crate::kernel::{Int, Post, ThreadId, Time};
+use crate::kernel::{Due, Int, Post, ThreadId, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
 use crate::meter::table::table;
@@ -50,11 +50,11 @@ impl TimelineCounters {
 /// Rows of a timeline or a trace, at most: a million rows of fifteen columns are a gigabyte of result.
 const MOST_ROWS: usize = 1_000_000;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Timeline {
     every: Option<Time>,
-    /// Whether the calendar holds the event for the end of a bin.
-    pending: bool,
+    /// End of the present bin. The calendar may also hold the ends of bins that a restart has cut off.
+    due: Due,
     last: TimelineCounters,
     start: Time,
     rows: Vec<[f64; COLUMNS.len()]>,
@@ -64,7 +64,14 @@ pub struct Timeline {
 
 impl Timeline {
     pub fn new(every: Option<Time>) -> Timeline {
-        Timeline { every, ..Timeline::default() }
+        Timeline {
+            every,
+            due: Due::NEVER,
+            last: TimelineCounters::default(),
+            start: Time::ZERO,
+            rows: Vec::new(),
+            batches: (0, 0),
+        }
     }
 }
 
@@ -77,9 +84,13 @@ impl Host {
         self.meters.timeline.last = TimelineCounters::default();
         self.meters.timeline.batches = (0, 0);
         self.tenants.iter_mut().for_each(|t| t.tally.batch = Some(Vec::new()));
-        if !std::mem::replace(&mut self.meters.timeline.pending, true) {
-            self.machine.cal.post(self.machine.now + every, Timer::Bin);
-        }
+        self.begin_bin(every);
+    }
+
+    fn begin_bin(&mut self, every: Time) {
+        let end = self.machine.now + every;
+        self.meters.timeline.due = Due::at(end);
+        self.machine.cal.post(end, Timer::Bin);
     }
 
     /// Ends the run where the table of `key`, which has had a row for `every` interval, is full.
@@ -98,7 +109,10 @@ impl Host {
 
     /// `Timer::Bin`.
     pub(super) fn on_bin(&mut self) {
-        self.meters.timeline.pending = false;
+        if self.meters.timeline.due != Due::at(self.machine.now) {
+            return; // the bin belonged to an earlier window
+        }
+        self.meters.timeline.due = Due::NEVER;
         let (Some(every), false) = (self.meters.timeline.every, self.run.stopped) else { return };
         if self.is_full(self.meters.timeline.rows.len(), "timeline", every) {
             return;
@@ -118,8 +132,7 @@ impl Host {
         let gbs = dram * LINE.to_f64() / 1e3;
         let mut values = moves.into_iter().chain(places).chain([gbs]);
         self.meters.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
-        self.meters.timeline.pending = true;
-        self.machine.cal.post(now + every, Timer::Bin);
+        self.begin_bin(every);
     }
 
     /// Counts, for the packets of a batch that has ended, the lines that the core's caches hold.
