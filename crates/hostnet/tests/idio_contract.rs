@@ -58,6 +58,7 @@ impl Rig {
         let mut cpu = Cpu::new(ThreadId(0), &core);
         cpu.follow(Hints::new(hints, HintOverflow::Drop), reserve);
         let mut m = Machine::without_devices(mem, vec![cpu]);
+        m.mem.set_device_ways(DDIO);
         m.now = Time::us(1);
         Rig { m, rx }
     }
@@ -130,7 +131,7 @@ fn line_at(place: LineLocation, dirty: bool) -> (Rig, LineAddr) {
             r.push_out(line);
         }
         LineLocation::Ddio => r.write(line, INTO_LLC),
-        LineLocation::Dram => r.write(line + 64, INTO_LLC), // so that the ways for devices are known
+        LineLocation::Dram => {}
     }
     let expected = match place {
         LineLocation::Mlc => (if dirty { CopyState::Dirty } else { CopyState::Clean }, CopyState::Nowhere, false),

@@ -244,7 +244,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     assert_eq!(r.write(line).probe, Probe::Miss);
     assert_eq!((r.dram_transfers(), r.m.mem.private_copy(CoreId(0), line)), (before, CopyState::Dirty));
     // A line that no cache has comes from memory and stays, in the ways of device writes.
-    r.device_writes(Agent::Nic, r.rx, 1, Inbound::Llc { ways: 0b0001 });
+    r.m.mem.set_device_ways(0b0001);
     for i in 1..5 {
         r.device_reads(Agent::Nic, r.app + 16 * i + 5, 1, Outbound::Nearest);
     }

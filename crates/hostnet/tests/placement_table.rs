@@ -88,6 +88,26 @@ fn descriptors_have_a_place_of_their_own() {
     }
 }
 
+/// Headers go to two of the ways for devices, and the other 23 lines of a frame to six. The core reads headers alone, so that the
+/// NIC finds all other lines of the frames that it sends where it wrote them.
+#[test]
+fn ways_of_all_classes_are_ways_for_devices() {
+    let o = simulate(
+        "name = \"rings\"\nplacement = { policy = \"table\", ways = \"0-7\", table = { header = \"llc 0-1\", payload = \"llc \
+         2-7\", descriptor = \"llc 0-1\" } }\n[platform]\nname = \"icx\"\n[platform.nodes]\ncount = 1\n[[tenant]]\nname = \
+         \"t\"\ncores = 1\nstack = \"poll_mode\"\napp = { kind = \"testpmd\", mode = \"io\" }\n[[peripheral]]\nkind = \
+         \"ethernet\"\n[traffic]\narrivals = \"fixed\"\nrate = \"1 Mpps\"\npacket = \"1540 B\"\n[run]\nload = \
+         \"fixed\"\nrequests = 4000\nwarmup_requests = 4000\n",
+    );
+    let rows = o.tables["places"]["rows"].as_array().expect("rows");
+    let of = |place: &str| -> u64 {
+        let here = rows.iter().filter(|r| r[1] == "read" && r[2] == place);
+        here.map(|r| r[3].as_u64().expect("lines")).sum()
+    };
+    assert_eq!(of("LLC, other ways"), 0);
+    assert!(of("LLC, DDIO ways").abs_diff(23 * 4000) < 100, "{} lines", of("LLC, DDIO ways"));
+}
+
 #[test]
 fn a_table_belongs_to_its_policy() {
     refused(

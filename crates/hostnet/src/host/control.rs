@@ -176,6 +176,7 @@ impl Host {
         let said = said.and_then(|mut decide| decide(epoch(is, &last, &begun)));
         let set = said.and_then(|s| {
             self.machine.placement.set(&s.placement, ways)?;
+            self.machine.placement_has_changed();
             s.tenant_ways.iter().try_for_each(|(tenant, ways)| self.set_ways_of(*tenant, ways))
         });
         let Some(c) = self.run.control.as_mut() else { return };

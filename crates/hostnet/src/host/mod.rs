@@ -483,6 +483,7 @@ impl Host {
         let next = self.machine.cal.next_at().zip(self.machine.placement.epoch());
         let silent = next.map_or(0, |(at, epoch)| at.saturating_sub(self.machine.now).0.saturating_sub(1) / epoch.0);
         self.machine.placement.decide_in_silence(&counters, silent);
+        self.machine.placement_has_changed();
         self.next_epoch(silent);
     }
 

@@ -99,6 +99,7 @@ impl Machine {
         let shares_way = iio.as_ref().is_some_and(Iio::is_shared_with_cores);
         let mut m =
             Machine { cal, now, mem, cpus: cpus.into(), nic, iio, placement, without_devices: false, shares_way };
+        m.placement_has_changed();
         let on_chip = !m.has_nics_on_ports();
         for thread in m.cpus.ids() {
             m.cpus[thread].rings_chip = on_chip;
@@ -108,6 +109,11 @@ impl Machine {
             m.cpus[thread].answer_doorbells(after);
         }
         m
+    }
+
+    /// Tells the memory system into which ways the placement policy may place lines, after each change of the policy.
+    pub fn placement_has_changed(&mut self) {
+        self.mem.set_device_ways(self.placement.way_mask());
     }
 
     /// Makes a machine without devices.

@@ -180,7 +180,6 @@ impl Memory {
     ) -> Option<u32> {
         self.stats.ledger.created += 1;
         let ways = self.device_way_mask(ways);
-        self.device_ways = ways;
         let Some(s) = self.nodes[node].llc.find_at(home) else {
             self.allocate_mshr(home, now);
             self.llc_insert(cal, node, home, true, ways, now);

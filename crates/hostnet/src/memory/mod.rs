@@ -178,7 +178,7 @@ pub struct Memory {
     received: Option<Box<received_lines::ReceivedLines>>,
     /// Whether L2s may hold received lines that no core has read, because hints or prefetches have fetched them.
     holds_unread: bool,
-    /// Mask of the LLC ways that the last write of a device could allocate into.
+    /// Mask of the LLC ways that writes of devices may allocate into; see [`Memory::set_device_ways`].
     device_ways: u32,
     /// Snoop filter of shared regions.
     shared: filter::SharedFilter,
@@ -603,6 +603,12 @@ impl Memory {
         } else {
             ways
         }
+    }
+
+    /// Sets the LLC ways that writes of devices may allocate into, as the placement policy numbers them. Each write names its
+    /// own ways among them; lines in any of them count as lines in ways for devices, and reads of devices allocate into them.
+    pub fn set_device_ways(&mut self, ways: u32) {
+        self.device_ways = self.device_way_mask(ways);
     }
 
     /// Whether LLC misses need an MSHR, so that the lines of a burst proceed one by one.

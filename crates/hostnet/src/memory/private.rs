@@ -559,7 +559,7 @@ impl Memory {
         self.nodes[FIRST_NODE].llc.find(line).map(|s| s.way())
     }
 
-    /// Whether the last write of a device could allocate into `way`.
+    /// Whether writes of devices may allocate into `way`.
     pub fn is_ddio_way(&self, way: Option<u32>) -> bool {
         way.is_some_and(|w| self.device_ways >> w & 1 == 1)
     }

@@ -26,7 +26,6 @@ impl Bench {
         let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");
         let load = [Op::Load { line, lines: 1 }, Op::Fence];
         let store = [Op::Store { line, lines: 1 }, Op::Fence];
-        self.device_writes(line + lines - 1, 1); // so that the ways for devices are known
         if matches!(s.place, LineLocation::Both | LineLocation::Ddio) {
             self.device_writes(line, 1);
         }
