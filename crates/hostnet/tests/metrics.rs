@@ -49,6 +49,27 @@ fn names_are_distinct_and_say_their_unit_in_small_letters() {
     }
 }
 
+/// All accesses of the tenant's cores and all lines of its NIC, which is on a port, are among those of which the share is.
+#[test]
+fn a_nic_on_a_port_is_among_the_accesses_of_the_llc() {
+    let o = simulate(
+        "name = \"kv\"\nplacement = { policy = \"ddio\", ways = 2 }\n[platform]\nname = \"icx\"\n[platform.nodes]\ncount = \
+         1\n[[tenant]]\nname = \"kv\"\ncores = 2\nstack = \"poll_mode\"\napp = { kind = \"clique_map\", objects = 20000, \
+         get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\narrivals = \
+         \"closed\"\noutstanding = 32\n[run]\nload = \"fixed\"\nrequests = 4000\nwarmup_requests = 4000\n",
+    );
+    let sum = |table: &str, column: &str| -> f64 {
+        let columns = o.tables[table]["columns"].as_array().expect("columns");
+        let at = columns.iter().position(|c| c["name"] == column).expect("a column");
+        o.tables[table]["rows"].as_array().expect("rows").iter().filter_map(|r| r[at].as_f64()).sum()
+    };
+    let (cores, nic) = (sum("tenants", "llc_look_ups"), sum("places", "lines"));
+    let share = get(&o, "llc_app_share");
+    assert!(nic > 0.5 * cores && (0.0..=cores / (cores + nic)).contains(&share), "{share} of {cores} and {nic}");
+    let of_app = share * (cores + nic);
+    assert!((of_app - of_app.round()).abs() < 1e-6, "{of_app} accesses");
+}
+
 /// Three tenants: X-Mem beside two that stream.
 const THREE: &str = "name = \"three\"\nplatform = \"cascadelake\"\n\
      [placement]\npolicy = \"ddio\"\nways = 2\n\

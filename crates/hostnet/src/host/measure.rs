@@ -14,7 +14,7 @@ use crate::device::nic::{Nic, RingMeter};
 use crate::device::NicAt;
 use crate::kernel::{Clock, Int, PortId, TenantId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, LINE};
+use crate::memory::LINE;
 use crate::meter::batches::{Cell, Reading};
 use crate::meter::drops::{DropCause, DropLedger, Loss};
 use crate::meter::interval::Intervals;
@@ -260,7 +260,7 @@ impl Host {
         }
         v.set(metric::LLC_MISS_RATIO, misses.to_f64() / (hits + misses).to_f64());
         if let Some(first) = m.tenants.get(TenantId(0)) {
-            let all = first.llc_hits + first.llc_misses + m.dma(Agent::Nic).lines();
+            let all = first.llc_hits + first.llc_misses + m.nic_lines;
             v.set(metric::LLC_APP_SHARE, first.app.to_f64() / all.to_f64());
         }
         let mean =

@@ -121,6 +121,7 @@ impl Memory {
             }
         }
         self.stats.dma[agent.index()].writes += 1;
+        self.stats.nic_lines += u64::from(class.is_of_nic());
         let (way, placed) = match to {
             Inbound::OutsideCaches => return true,
             Inbound::Dram => {
@@ -245,6 +246,7 @@ impl Memory {
             self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
         self.stats.dma[t.agent().index()].reads += 1;
+        self.stats.nic_lines += u64::from(t.class.is_of_nic());
         if self.is_outside_caches(kind) {
             return ReadSource::Chip { snoop: Time::ZERO, modified: false };
         }

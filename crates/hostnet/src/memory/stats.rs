@@ -75,6 +75,10 @@ impl AccessClass {
                 | AccessClass::BackgroundRd
         )
     }
+    /// Whether the class is that of a NIC's own requests.
+    pub fn is_of_nic(self) -> bool {
+        matches!(self, AccessClass::NicRxWr | AccessClass::NicTxRd)
+    }
     /// Whether the class counts writes to memory of data that a device brought, directly or by an eviction from the
     /// LLC.
     pub fn is_device_write(self) -> bool {
@@ -244,6 +248,8 @@ pub struct MemStats {
     pub sweep_messages: u64,
     /// Lines that devices read and wrote, by agent.
     pub dma: [DmaCounts; AGENTS],
+    /// Lines that NICs read and wrote, on the chip and behind the IIO.
+    pub nic_lines: u64,
     /// Reads of a line between its sweep and its next overwrite.
     pub stale_reads: u64,
     /// Sweeps of a buffer instance that no core had read yet.
@@ -269,6 +275,7 @@ impl MemStats {
             clsweeps: 0,
             sweep_messages: 0,
             dma: Default::default(),
+            nic_lines: 0,
             stale_reads: 0,
             sweep_races: 0,
             ledger: DirtyLedger::default(),
