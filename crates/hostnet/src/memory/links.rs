@@ -167,7 +167,7 @@ impl InterSocket {
     pub fn read(&self, node: NodeId, now: Time) -> LinkReading {
         let d = &self.directions[node];
         let span = (now - d.since).0.max(1).to_f64() * d.links.len().to_f64();
-        let busy: u64 = d.links.iter().map(|l| l.busy().0).sum();
+        let busy: u64 = d.links.iter().map(|l| l.busy_until(now).0).sum();
         LinkReading {
             bytes: d.bytes,
             payload: d.payload,
@@ -214,6 +214,18 @@ mod tests {
         assert_eq!(at(&mut b, false, 400), 416, "lines that have left carry nothing any more");
         let mut none = one_link(0);
         assert_eq!([at(&mut none, true, 0), at(&mut none, false, 0)], [96, 112]);
+    }
+
+    /// Two lines of 96 ns are sent at once. A window that ends after 150 ns has a busy link for 150 ns, and one that begins then
+    /// and lasts for 84 ns has a busy link for the other 42 ns.
+    #[test]
+    fn a_link_is_busy_for_the_part_of_a_line_within_the_window() {
+        let mut b = one_link(0);
+        let ends = [0, 1].map(|i| b.send(NodeId(0), LineAddr(i), true, Time::ZERO));
+        assert_eq!(ends, [Time::ns(96), Time::ns(192)]);
+        assert_eq!(b.read(NodeId(0), Time::ns(150)).utilisation, 1.0);
+        b.restart(Time::ns(150));
+        assert_eq!(b.read(NodeId(0), Time::ns(234)).utilisation, 0.5);
     }
 
     /// Buffers of 128 B or 4 KiB, of which only the first line travels, must not leave links idle.

@@ -125,8 +125,8 @@ metrics! {
     LINK_OUT_UTIL ["fraction", Domains, Node] "Share of time that inter-socket links from the first node are busy, mean over links";
     LINK_IN_UTIL ["fraction", Domains, Node] "Share of time that inter-socket links to the first node are busy, mean over links";
     LINK_DATA_GBPS ["Gb/s", Domains, Node] "Bits of lines, without headers, over inter-socket links in the busier direction per second";
-    LINK_OUT_GBS ["GB/s", Domains, Node] "Bytes, with headers, over inter-socket links from the first node per second";
-    LINK_IN_GBS ["GB/s", Domains, Node] "Bytes, with headers, over inter-socket links to the first node per second";
+    LINK_OUT_GBS ["GB/s", Domains, Node] "Bytes, with headers, that the first node sends over inter-socket links per second";
+    LINK_IN_GBS ["GB/s", Domains, Node] "Bytes, with headers, that are sent over inter-socket links to the first node per second";
     LINK_REQUEST_NS ["ns", Domains, Domain] "Mean time that a request to the other node's memory holds a credit of the inter-socket link";
     REMOTE_READS ["requests", Memory, Node] "Reads of cores that another node answered" total();
     REMOTE_RFOS ["requests", Memory, Node] "Requests of cores for ownership that another node answered" total();
