@@ -292,6 +292,17 @@ fn storage(depth: u32, cores: u32) -> String {
         .replace("60 us", "500 us")
 }
 
+/// A credit of a read request that the IIO has taken needs one flight to the device, and the next request another. One credit
+/// makes one request of 512 B for each two flights of 2 us and the 24 B of a request on four lanes of 8 GT/s.
+#[test]
+fn d28_credits_of_read_requests_take_a_flight_to_come_back() {
+    let one = "[override.pcie]\nnon_posted = 1\npropagation = \"2 us\"\n";
+    let o = measured(&text(0, 1.0, "p2m_read", one).replace("count = 4", "count = 1").replace("60 us", "400 us"));
+    let request = 24.0 * 8.0 / (4.0 * 8.0 * 128.0 / 130.0 * 0.97);
+    near(get(&o, "p2m_gbs"), 512.0 / (4000.0 + request), 0.02, "one request a round trip"); // of 100, one lies on the border
+    near(get(&o, "pcie_non_posted_util"), 1.0, 1e-3, "the credit is in use all the time");
+}
+
 #[test]
 fn d22_the_kernel_reads_and_writes_three_lines_for_each_page_that_a_device_moves() {
     let extra = |o: &Outcome| {

@@ -70,6 +70,14 @@ fn write_of(w: IoWrite) -> Sender {
     Sender::IoWrite(w)
 }
 
+/// Class of the credits that packets in direction `way` take.
+fn credits_of(way: DmaDirection) -> usize {
+    match way {
+        DmaDirection::P2mWrite => POSTED,
+        DmaDirection::P2mRead => NON_POSTED,
+    }
+}
+
 impl Iio {
     /// The IIO with `devices` on its ports, each with its lanes and tags, in the order of the ports.
     ///
@@ -150,6 +158,34 @@ impl Iio {
         cal.post(at, DeviceEvent::Turn { port: p, way });
     }
 
+    /// Takes `n` credits of the packets that port `p` sends in direction `way`. Returns false when fewer are left; the port
+    /// then asks its device again once they have come back.
+    #[inline]
+    fn take_credits(&mut self, cal: &mut impl DevicePosts, p: PortId, way: DmaDirection, n: u32, now: Time) -> bool {
+        let port = &mut self.ports[p];
+        match port.up.take(credits_of(way), n, now) {
+            Ok(()) => return true,
+            Err(CreditWait::Until(t)) => self.wait_until(cal, p, way, t),
+            Err(CreditWait::Return) => port.holds[way.index()] = PortHold::Credits(n),
+        }
+        false
+    }
+
+    /// Returns `n` credits of direction `way` to the device on port `p`. They reach the device one flight time later, and what
+    /// it sends with them takes another.
+    #[inline]
+    fn return_credits(&mut self, cal: &mut impl DevicePosts, p: PortId, way: DmaDirection, n: u32, now: Time) {
+        let port = &mut self.ports[p];
+        let back = now + port.up.flight * 2;
+        let credits = port.up.credits_mut(credits_of(way));
+        credits.give_at(n, back);
+        if let PortHold::Credits(n) = port.holds[way.index()] {
+            if let CreditWait::Until(at) = credits.wait_for(n) {
+                self.wait_until(cal, p, way, at);
+            }
+        }
+    }
+
     /// Sends the next packet of the device on port `p`, if the device has a packet that may be sent. Usually there is
     /// no such packet.
     #[inline]
@@ -190,17 +226,10 @@ impl Iio {
         let end = match way {
             DmaDirection::P2mWrite => {
                 let n = lines.min(port.framing.payload / LINE_U32 * port.framing.train);
-                match port.up.take(POSTED, n, now) {
-                    Ok(()) => {}
-                    Err(CreditWait::Until(t)) => {
-                        self.wait_until(cal, p, way, t);
-                        return false;
-                    }
-                    Err(CreditWait::Return) => {
-                        port.holds[way.index()] = PortHold::Credits(n);
-                        return false;
-                    }
+                if !self.take_credits(cal, p, way, n, now) {
+                    return false;
                 }
+                let port = &mut self.ports[p];
                 let piece = port.device.take(way, n, now);
                 port.on_wire = Some(Tlp::Write(piece, n, piece.tag.encode()));
                 let bytes = piece.bytes(n);
@@ -216,9 +245,10 @@ impl Iio {
                     }
                     return false; // otherwise the end of a request resumes the port
                 }
-                if port.up.take(NON_POSTED, requests, now).is_err() {
-                    return false; // the end of a request's wait for entries resumes the port
+                if !self.take_credits(cal, p, way, requests, now) {
+                    return false;
                 }
+                let port = &mut self.ports[p];
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
                 let bytes = piece.bytes(n);
@@ -290,7 +320,7 @@ impl Iio {
                 for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
                     if ctl.reads.is_empty() && ctl.read.free() >= w.lines.into() {
-                        self.enter_read(mem, cal, placement, c, w, now); // the device continues below
+                        self.enter_read(mem, cal, placement, c, w, now);
                     } else {
                         ctl.reads.push_back(w);
                     }
@@ -397,14 +427,12 @@ impl Iio {
                 break;
             }
             self.controllers[c].reads.pop_front();
-            if let Some(port) = self.enter_read(mem, cal, placement, c, w, now) {
-                self.launch(cal, port, now);
-            }
+            self.enter_read(mem, cal, placement, c, w, now);
         }
     }
 
     /// Allocates read-buffer entries for the lines of `w` and sends their reads to the home agent. With its last line a
-    /// request returns its non-posted credit; the function then returns the port, whose device may send again.
+    /// request returns its non-posted credit.
     #[inline]
     fn enter_read(
         &mut self,
@@ -414,7 +442,7 @@ impl Iio {
         c: usize,
         w: IioRequest<ReadJobId>,
         now: Time,
-    ) -> Option<PortId> {
+    ) {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
         let at = ctl.to_home_agent.admit_first_line(now, self.line_interval, w.lines) + self.to_cha;
@@ -423,13 +451,11 @@ impl Iio {
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.source];
         j.entries -= u32::from(w.lines);
-        if j.entries > 0 {
-            return None;
+        if j.entries == 0 {
+            let (p, lines) = (j.port, j.lines);
+            let requests = self.ports[p].framing.requests(lines);
+            self.return_credits(cal, p, DmaDirection::P2mRead, requests, now);
         }
-        let (p, lines) = (j.port, j.lines);
-        let requests = self.ports[p].framing.requests(lines);
-        self.ports[p].up.credits_mut(NON_POSTED).give(requests, now);
-        Some(p)
     }
 
     /// Handles `memory::MemoryEvent::Fill`: the home agent has answered for the lines of `t`. Returns the port of the
@@ -480,16 +506,8 @@ impl Iio {
         let IoWrite { port: p, slot } = w;
         let (c, n) = (self.controller_of(p), u32::from(t.lines));
         self.controllers[c].write.give_many(n, now, t.issued);
-        let port = &mut self.ports[p];
-        port.moved += u64::from(n);
-        let back = now + port.up.flight * 2;
-        let posted = port.up.credits_mut(POSTED);
-        posted.give_at(n, back);
-        if let PortHold::Credits(n) = port.holds[DmaDirection::P2mWrite.index()] {
-            if let CreditWait::Until(at) = posted.wait_for(n) {
-                self.wait_until(cal, p, DmaDirection::P2mWrite, at);
-            }
-        }
+        self.ports[p].moved += u64::from(n);
+        self.return_credits(cal, p, DmaDirection::P2mWrite, n, now);
         if self.ports[p].device.done(cal, DmaDirection::P2mWrite, slot, n, now) {
             self.launch(cal, p, now);
         }

@@ -132,7 +132,7 @@ pub(super) enum PortHold {
     Open,
     /// The port asks again at a known time, with `Event::Turn`.
     Timer,
-    /// Posted credits are missing: their number, when the time of their return is unknown.
+    /// Flow-control credits are missing: their number, when the time of their return is unknown.
     Credits(u32),
 }
 
