@@ -292,6 +292,15 @@ fn storage(depth: u32, cores: u32) -> String {
         .replace("60 us", "500 us")
 }
 
+/// Background reads go straight to the memory controllers.
+#[test]
+fn d29_the_home_agent_holds_no_reads_of_the_background() {
+    let o = measured(&text(0, 1.0, "p2m_write", "[override]\nbackground_read_gbs = 10\n"));
+    near(get(&o, "mem_read_gbs"), 10.0, 0.05, "background reads");
+    assert_eq!((get(&o, "mem_c2m_read_gbs"), get(&o, "cha_c2m_read_occ")), (0.0, 0.0));
+    assert_eq!(o.values.named("cha_dram_read_c2m_ns"), None);
+}
+
 /// A credit of a read request that the IIO has taken needs one flight to the device, and the next request another. One credit
 /// makes one request of 512 B for each two flights of 2 us and the 24 B of a request on four lanes of 8 GT/s.
 #[test]

@@ -5,7 +5,7 @@ use super::mshr::MissId;
 use super::node::FIRST_NODE;
 use super::paths::Path;
 use super::stats::AccessClass;
-use super::{Agent, Memory, MemoryEvent, MemoryPosts};
+use super::{Agent, Memory, MemoryEvent, MemoryPosts, TxnOp};
 use crate::kernel::{ChannelId, Due, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
@@ -119,7 +119,9 @@ impl Memory {
         let line = self.txns[id].line;
         let t = &mut self.txns[id];
         t.at_mc = now;
-        self.paths.at_home_agent[Path::of(t.op).index()].force(now);
+        if t.op != TxnOp::Uncached {
+            self.paths.at_home_agent[Path::of(t.op).index()].force(now);
+        }
         self.stats.count(class);
         if class != AccessClass::BackgroundRd {
             self.stats.count_tenant_read(self.map.of(line).tenant); // background reads are of no tenant
@@ -321,7 +323,7 @@ impl Memory {
             let t = &self.txns[id];
             let at = at.max(now);
             self.stats.dram_latency(at - t.at_mc);
-            let path = Path::of(t.op);
+            let (path, through_agent) = (Path::of(t.op), t.op != TxnOp::Uncached);
             let node = &self.nodes[self.channels[ch].node];
             let of_core = t.agent() == Agent::Core;
             let left = match &mut self.memory_link {
@@ -338,7 +340,9 @@ impl Memory {
             }
             // Data goes straight to a core, but the home agent's entry remains until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.at_home_agent[path.index()].give_at(freed, at_mc);
+            if through_agent {
+                self.paths.at_home_agent[path.index()].give_at(freed, at_mc);
+            }
             self.milestones[id].data = at;
             cal.post(known + back, MemoryEvent::Fill(id));
         }

@@ -133,7 +133,7 @@ metrics! {
     SPECULATIVE_READS ["requests", Memory, Node] "Speculative reads of memory, in parallel with a snoop of the other node, whose data was not used" total();
     CHANNELS_USED ["channels", Memory, Node] "Memory channels over which lines are spread: those of a node over the sum of squares of the nodes' shares of lines";
     DIRECTORY_WRITES ["lines", Memory, Node] "Lines that home nodes wrote to memory because the directory state of the other node's copy changed; counted with the evictions of the same memory" total();
-    DRAM_LAT_AVG_NS ["ns", Memory, Host] "Mean latency of DRAM reads, controller queueing included"
+    DRAM_LAT_AVG_NS ["ns", Memory, Host] "Mean latency of reads at the memory controllers, from arrival to data; those of the background, and those that a write queue answers, are among them"
         run(Packets, 4) run(CcNic, 3) run(Tcp, 3) run(Host, 3);
     DRAM_LAT_P50_NS ["ns", Memory, Host] "Median latency of DRAM reads";
     DRAM_LAT_P99_NS ["ns", Memory, Host] "99th percentile of DRAM read latency";
