@@ -14,6 +14,43 @@ fn requests(m: &Machine) -> u64 {
     m.mem.paths.count.iter().sum()
 }
 
+/// Hits of the L1 and of the L2.
+const HITS: [(u32, f64); 2] = [(64, 4.0 * CYCLE), (8192, (4.0 + 14.0) * CYCLE)];
+
+/// A chain of loads that hit takes the latency of each, also in a program that nothing waits for: loads whose address comes late
+/// fill the reorder buffer, and dispatch is ahead of them by no more than the buffer holds.
+#[test]
+fn a_chain_of_hits_takes_the_latency_of_each() {
+    for (lines, hit) in HITS {
+        let mut b = Bench::new(|_| {});
+        b.warm(lines);
+        let base = b.base;
+        let hops =
+            |n: u32| (0..n).map(|i| Op::Chase { line: base + u64::from(i % lines), delay: 0 }).collect::<Vec<_>>();
+        let (few, many) = (b.run(&hops(4_000)).0, b.run(&hops(12_000)).0);
+        assert!(close(many - few, 8_000.0 * hit, 0.02), "{:.2} ns a hop, and a hit {hit:.2}", (many - few) / 8_000.0);
+        let waits = b.run(&[hops(4_000), vec![Op::Fence]].concat()).0;
+        assert!(close(waits, 4_000.0 * hit, 0.02), "{waits:.0} ns with a fence behind 4000 hops");
+    }
+}
+
+/// A side effect behind a chain of ten hits, which fits the reorder buffer, takes place when the last of them has its data;
+/// dispatch ends long before.
+#[test]
+fn a_side_effect_waits_for_the_hits_before_it() {
+    for (lines, hit) in HITS {
+        let mut b = Bench::new(|_| {});
+        b.warm(lines);
+        let start = b.now;
+        let mut ops: Vec<Op> = (0..10).map(|i| Op::Chase { line: b.base + i, delay: 0 }).collect();
+        ops.push(Op::Retire { tag: 7, stores: false });
+        let (dispatched, retired) = b.run(&ops);
+        let after = (retired[0].0 - start).as_ns();
+        assert!(close(after, 10.0 * hit, 0.03), "{after:.1} ns behind ten hits of {hit:.2}");
+        assert!(dispatched < 0.5 * after, "dispatched after {dispatched:.1} of {after:.1} ns");
+    }
+}
+
 /// Prefetches behind an anchored load wait for line fill buffers, as Intel's event L1D_PEND_MISS.FB_FULL counts. With
 /// two buffers, six lines of the LLC arrive two at a time, and loads of these lines request none again.
 #[test]

@@ -22,10 +22,11 @@ pub enum Pipeline {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RobHolds {
-    /// Loads that miss the L2 wait, and the buffer limits memory accesses; other code is dispatched without limit.
+    /// Loads that miss the L2 wait, and loads that hit when their address comes so late that the buffer would fill before. The
+    /// buffer limits memory accesses; other code is dispatched without limit.
     #[default]
     Misses,
-    /// Loads that hit the L2 wait as well, and the buffer limits all instructions. Stores that hit the L2 wait in the
+    /// All loads that hit the L2 wait as well, and the buffer limits all instructions. Stores that hit the L2 wait in the
     /// store queue.
     All,
 }

@@ -294,7 +294,7 @@ impl Cpu {
             self.wait = DispatchWait::LoadsAndStores;
             return false;
         }
-        let done = self.latest(|r| r.load || r.write);
+        let done = self.latest(|r| r.load || r.write).max(self.hits_until);
         self.advance_to(done);
         self.walks_retire();
         if self.devices.answer.is_some() {
@@ -316,7 +316,7 @@ impl Cpu {
             self.wait = DispatchWait::All;
             return false;
         }
-        let at = self.latest(|_| true);
+        let at = self.latest(|_| true).max(self.hits_until);
         self.advance_to(at);
         true
     }
@@ -331,10 +331,6 @@ impl Cpu {
         }
         if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
             self.wait = DispatchWait::Loads;
-            return false;
-        }
-        if self.rob_holds_all && self.live == u64::MAX && self.wait_for_record().is_none() {
-            self.wait = DispatchWait::AnyRecord; // a hit of the L2 needs a record
             return false;
         }
         let mut ready = self.now();
@@ -352,6 +348,11 @@ impl Cpu {
             }
             ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
         }
+        let outlasts = ready > self.now() && self.outlasts_rob(ready);
+        if (outlasts || self.rob_holds_all) && self.live == u64::MAX && self.wait_for_record().is_none() {
+            self.wait = DispatchWait::AnyRecord; // a hit that stays in the ROB needs a record
+            return false;
+        }
         if self.must_defer(mem, line, a.write, ready) {
             let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
                 self.wait = DispatchWait::AnyRecord;
@@ -362,12 +363,17 @@ impl Cpu {
             return true;
         }
         let lat = match mem.probe(cal, self.core, line, a.write, ready) {
-            Probe::L1 => mem.lat.l1,
+            Probe::L1 => {
+                if outlasts {
+                    return self.enter_hit(mem, cal, (line, ready, mem.lat.l1), a);
+                }
+                mem.lat.l1
+            }
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
                 self.train_prefetcher(mem, cal, (line, self.site()), (reaches, a.write), ready);
                 let lat = mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2;
-                if self.rob_holds_all {
+                if outlasts || self.rob_holds_all {
                     return self.enter_hit(mem, cal, (line, ready, lat), a);
                 }
                 lat
@@ -399,6 +405,9 @@ impl Cpu {
         self.record_latency(lat);
         self.train_l1_prefetcher(mem, cal, (line, self.site()), a.write, ready);
         self.dispatch(self.per_line);
+        if a.from_anchor {
+            self.hits_until = self.hits_until.max(ready + lat);
+        }
         if a.anchors {
             self.anchor = None;
             self.anchor_ready = ready + lat;
@@ -409,7 +418,12 @@ impl Cpu {
         true
     }
 
-    /// Enters an access that hits the L2, at `ready`, into the ROB or the store queue for the time `lat` of the hit.
+    /// Whether the ROB would be full of later instructions before a load whose address is known at `ready` has left it.
+    fn outlasts_rob(&self, ready: Time) -> bool {
+        ready.0 * FRAC > self.t + self.rob_size * self.smt_slots.access
+    }
+
+    /// Enters an access that hits a private cache, at `ready`, into the ROB or the store queue for the time `lat` of the hit.
     fn enter_hit(
         &mut self,
         mem: &mut Memory,

@@ -202,6 +202,8 @@ pub struct Cpu {
     walks: WalksInRob,
     anchor: Option<(u8, u32)>,
     anchor_ready: Time,
+    /// Time at which the last of the hits has its data that waited for an address and need no record.
+    hits_until: Time,
     /// Anchors that the program keeps; `kept_open` is false once the data of all of them has arrived.
     kept: [(Option<(u8, u32)>, Time); KEPT_ANCHORS + 1],
     kept_open: bool,
@@ -288,6 +290,7 @@ impl Cpu {
             walks: WalksInRob::default(),
             anchor: None,
             anchor_ready: Time::ZERO,
+            hits_until: Time::ZERO,
             kept: [(None, Time::ZERO); KEPT_ANCHORS + 1],
             kept_open: false,
             wait: DispatchWait::Nothing,

@@ -88,7 +88,7 @@ const SENIOR: usize = 8;
 impl Cpu {
     pub(super) fn defer(&mut self, cal: &mut impl CorePosts, instructions: u32, stores: bool, what: RetireEffect) {
         self.dispatch(instructions);
-        let at = self.now();
+        let at = self.now().max(self.hits_until);
         self.retire.push_back(PendingEffect { seq: self.seq, at, stores, what });
         if self.retire.len() == 1 {
             self.schedule_retirement(cal, at);
@@ -126,7 +126,7 @@ impl Cpu {
 
     pub(super) fn release_later(&mut self, cal: &mut impl CorePosts, line: LineAddr, tag: u32) {
         self.dispatch(1);
-        let at = self.now();
+        let at = self.now().max(self.hits_until);
         self.releases.push_back(PendingRelease {
             seq: self.seq,
             at,
