@@ -200,6 +200,42 @@ fn a_search_leaves_the_rates_that_tenants_give_themselves() {
     assert!(of(&o, "searched", "throughput_mops") > 1.0, "{}", of(&o, "searched", "throughput_mops"));
 }
 
+/// A tenant's own rate is its own also where it equals the rate at which the search begins.
+#[test]
+fn a_search_leaves_a_tenant_s_rate_that_equals_where_it_begins() {
+    let of_start = |start: &str| {
+        let traffic = format!("traffic = {{ arrivals = \"poisson\", rate = \"{start}\", packet = \"512 B\" }}\n");
+        let text = on_icx(RUN, &traffic).replace("load = \"fixed\"", "load = \"peak_loss\", search_tolerance = 0.2")
+            + &driven("searched", 1, "n", "{ kind = \"touchfwd\" }", "")
+            + &driven("given", 1, "n", FORWARDER, "arrivals = \"fixed\", rate = \"0.7 Mpps\"")
+            + &nic("n", "100 Gbps");
+        let o = simulate(&text);
+        ["searched", "given"].map(|name| of(&o, name, "throughput_mops"))
+    };
+    for start in ["0.7 Mpps", "0.8 Mpps"] {
+        let [searched, given] = of_start(start);
+        assert!(close(given, 0.7, 0.01) && searched > 1.0, "from {start}: {given} and {searched}");
+    }
+}
+
+/// Where the host is faster than its link, replies of the capacity probe wait for the wire. They are gone when the search tries its
+/// first rate: at most of what the link carries latencies are a few microseconds, and frames of 716 B and 20 B take 235.5 ns on a
+/// link of 25 Gb/s, which leaves 4.246 Mpps.
+#[test]
+fn a_search_under_a_latency_objective_finds_what_the_link_carries() {
+    let line = 25e3 / 8.0 / 736.0;
+    for load in ["peak_slo", "peak_nodrop"] {
+        let text = on_icx("requests = 5000", "traffic = { arrivals = \"poisson\", packet = \"716 B\" }\n")
+            .replace("\"fixed\"", &format!("\"{load}\""))
+            + &driven("forwarder", 1, "n", "{ kind = \"l3fwd\", rules = 1000 }", "")
+            + &nic("n", "25 Gbps");
+        let o = simulate(&text);
+        let (rate, p99) = (get(&o, "throughput_mrps"), get(&o, "lat_p99_us"));
+        assert!(rate > 0.95 * line && rate < 1.01 * line, "{load}: {rate} of {line} Mpps");
+        assert!(p99 < 50.0, "{load}: {p99} us at the peak");
+    }
+}
+
 /// A NIC in coherent memory needs no PCIe port, and leaves that of another tenant alone.
 #[test]
 fn a_coherent_nic_runs_beside_one_behind_a_port() {

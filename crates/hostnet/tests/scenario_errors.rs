@@ -287,15 +287,17 @@ fn lanes_are_widths_of_pcie_links() {
 #[test]
 fn a_search_needs_a_tenant_without_a_rate_of_its_own() {
     let own = |rate: &str| {
-        let traffic =
-            format!("cores = 2\ntraffic = {{ arrivals = \"poisson\", rate = \"{rate}\", packet = \"1 KiB\" }}");
+        let traffic = format!("cores = 2\ntraffic = {{ arrivals = \"poisson\", {rate}packet = \"1 KiB\" }}");
         let text = GOOD.replacen("cores = 2", &traffic, 1).replacen("load = \"fixed\"", "load = \"peak_loss\"", 1);
         text.replacen("requests = 400", "requests = 4000", 1)
     };
-    let e = resolved(&own("1 Mrps")).expect_err("no rate to search");
-    assert!(e.contains("run.load = \"peak_loss\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
-    one_sentence(&e);
-    assert!(resolved(&own("2 Mrps")).is_ok(), "the scenario's own rate is where the search begins");
+    // The search begins at 2 Mrps.
+    for rate in ["1 Mrps", "2 Mrps"] {
+        let e = resolved(&own(&format!("rate = \"{rate}\", "))).expect_err("no rate to search");
+        assert!(e.contains("run.load = \"peak_loss\"") && e.contains("leave tenant[0].traffic.rate out"), "{e}");
+        one_sentence(&e);
+    }
+    assert!(resolved(&own("")).is_ok(), "the tenant sets no rate");
 }
 
 /// Streams between two nodes count no requests, and last as long as `run.time` says.

@@ -1,11 +1,12 @@
 //! Resolution of a scenario: from a file's text to a checked scenario.
 
 use super::registry::{Registry, EXTENSION};
-use super::scenario::{Scenario, TrafficSpec};
+use super::scenario::{Load, Scenario, TrafficSpec};
 use super::unknown::unknown_key;
 use super::{check, check_unused, presets, renamed, sources, Platform};
 use crate::placement::Ways;
 use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -266,9 +267,14 @@ const OF_PROCESS: [&str; 11] =
 const OF_MADE_PACKETS: [&str; 3] = ["packet", "sizes", "protocol"];
 
 /// Fills in the keys of a tenant's own traffic from the scenario's. A tenant with another arrival process takes none of the
-/// keys that belong to the scenario's process.
+/// keys that belong to the scenario's process. A search varies the rate of tenants that give none, so that these take none from
+/// the scenario either.
 fn traffic_of_tenants(root: &mut Value) {
-    let of_all = root.get("traffic").filter(|t| t.is_object()).cloned().unwrap_or(Value::Object(Map::new()));
+    let mut of_all = root.get("traffic").filter(|t| t.is_object()).cloned().unwrap_or(Value::Object(Map::new()));
+    let load = root.pointer("/run/load").and_then(|load| Load::deserialize(load).ok());
+    if let (true, Some(of_all)) = (load.is_some_and(Load::searches), of_all.as_object_mut()) {
+        of_all.remove("rate");
+    }
     for tenant in root.get_mut("tenant").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(own) = tenant.get_mut("traffic").filter(|t| t.is_object()) else { continue };
         let mut all = of_all.clone();

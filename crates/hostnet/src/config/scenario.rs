@@ -123,9 +123,10 @@ pub enum Load {
     /// Run at the given rate.
     Fixed,
     /// Search for the highest Poisson (or other open-loop) rate with a p99 latency within `slo_multiple` times the mean
-    /// service time.
+    /// service time, at which at most 1 % of the packets are lost and queues grow by at most 1 % of the packets served.
     PeakSlo,
-    /// Search for the highest rate at which no packet is dropped.
+    /// Search for the highest rate at which no packet is dropped and queues grow by at most 3 % of the packets that the
+    /// host serves in a window: a longer run would drop some.
     PeakNodrop,
     /// Search for the highest rate of which at most `loss` is lost (bandwidth test; maximum sustainable bandwidth).
     PeakLoss,

@@ -822,11 +822,11 @@ fn rates(s: &Scenario) -> Check {
     })
 }
 
-/// Whether a search varies the rate of `tenant`'s packets: the tenant's own traffic, if any, sets no rate but the scenario's, and
-/// sends packets without waiting for others.
+/// Whether a search varies the rate of `tenant`'s packets: the tenant's own traffic, if any, sets no rate, and sends packets
+/// without waiting for others.
 pub fn is_searched(s: &Scenario, tenant: TenantId) -> bool {
     s.tenant(tenant).traffic.as_ref().is_none_or(|own| {
-        own.rate() == s.traffic.rate() && !matches!(own.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth)
+        own.rate().is_none() && !matches!(own.arrivals(), ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth)
     })
 }
 

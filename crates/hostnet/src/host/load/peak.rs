@@ -131,7 +131,8 @@ impl Run<'_, '_> {
     }
 
     /// Lets the packets of `tenants` that the capacity probe has left in the host drain, as far as they do: behind a wire
-    /// they would be back before the packets of the test have arrived. Traffic of other tenants goes on.
+    /// they would be back before the packets of a trial have arrived, and replies that wait for a slower wire would delay those of
+    /// a trial. Traffic of other tenants goes on.
     fn clear(&mut self, tenants: &[TenantId]) {
         let host = &mut self.world.members[0];
         tenants.iter().for_each(|t| host.offer(*t, None, 0));
@@ -242,7 +243,7 @@ impl Run<'_, '_> {
         let bracket = self.bracket()?;
         let tenants = self.searched();
         let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at != NicAt::Chip);
-        if self.spec.run.load == Load::PeakLoss && behind_wire {
+        if behind_wire {
             self.clear(&tenants);
         }
         let warmed = self.world.clone();
