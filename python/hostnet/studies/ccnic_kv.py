@@ -20,7 +20,8 @@ THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32)
 CORES = 16
 # Objects below 100 B, by workload.
 SIZES = {"ads": 0.61, "geo": 0.13}
-# Outstanding requests of each thread, and requests of each thread that warm up and that are measured.
+# Outstanding requests of each thread, and requests of each thread that warm up a quick study and that are measured. In a whole
+# study the caches fill in functional mode, and the warm-up ends when caches and traffic are steady.
 DEEP, WARM, EACH = 256, 4000, 4000
 # The scenario of each overlay.
 OVERLAYS = {"ccnic-overlay": "kv-overlay", "upi-1to1": "kv-overlay", "unopt-overlay": "kv-overlay-unoptimised"}
@@ -42,7 +43,7 @@ SYSTEM = axes.SYSTEM.among(
 SERVED = also(
     {
         "traffic.outstanding": lambda row: DEEP * row["n"],
-        "run.warmup_requests": lambda row: WARM * row["n"] // part(row),
+        "run.warmup_requests": lambda row: WARM * row["n"] // part(row) if row["quick"] else None,
         "run.requests": lambda row: EACH * row["n"] // part(row),
     }
 )

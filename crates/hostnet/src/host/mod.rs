@@ -7,6 +7,7 @@ mod ccnic;
 mod client;
 pub mod control;
 mod decision;
+mod exchange;
 mod layout;
 mod life;
 mod load;

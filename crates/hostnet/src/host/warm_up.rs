@@ -46,7 +46,8 @@ impl Host {
     /// Returns the error of `poll`.
     pub(super) fn warm_caches(&mut self, poll: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
         let tenants = self.served();
-        if tenants.is_empty() {
+        let exchanging = self.begin_exchange();
+        if tenants.is_empty() && exchanging.is_empty() {
             if self.spec.run.warmup_time.is_some() {
                 self.fill_caches();
             }
@@ -54,8 +55,9 @@ impl Host {
         }
         let entries =
             |(t, s): (TenantId, &TrafficSource)| s.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec, t));
-        let rings: u64 = self.sources().map(entries).sum();
-        let chunk = CHUNK.max(rings / 2);
+        let rings: u64 = self.sources().map(entries).chain(exchanging.iter().map(|e| e.round / 2)).sum();
+        let lines = if tenants.is_empty() { exchanging.iter().map(|e| e.lines).max().unwrap_or(1) } else { 1 };
+        let chunk = (CHUNK / lines).max(rings / 2);
         let (mut halves, mut turns) = (Vec::new(), Vec::new());
         let mut served = 0;
         self.machine.mem.functional = true;
@@ -64,7 +66,8 @@ impl Host {
             let mut n = 0;
             while n < chunk {
                 n += tenants.iter().map(|t| self.serve_functional(*t)).sum::<u64>();
-                if n % self.cores.len().to_u64() == 0 {
+                n += exchanging.iter().map(|e| self.exchange_functional(e)).sum::<u64>();
+                if !exchanging.is_empty() || n % self.cores.len().to_u64() == 0 {
                     self.free_run_functional(false);
                 }
             }
@@ -74,10 +77,12 @@ impl Host {
             halves.push([moved.to_f64() / chunk.to_f64(), self.machine.mem.lines_held().to_f64()]);
             turns.push(self.machine.mem.turns_of_ways());
             let sweeps = self.machine.mem.stats.sweep_messages > 0;
-            if served >= 2 * rings && settled(&halves) && (!sweeps || turned_over(&turns)) {
+            let steady = if tenants.is_empty() { full(&halves) } else { settled(&halves) };
+            if served >= 2 * rings && steady && (!sweeps || turned_over(&turns)) {
                 break;
             }
         }
+        exchanging.into_iter().for_each(|e| self.end_exchange(e));
         self.machine.mem.functional = false;
         self.machine.mem.restart_meters(self.machine.now);
         Ok(())

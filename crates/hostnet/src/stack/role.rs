@@ -221,6 +221,12 @@ pub trait Role: DynClone + Any + Send {
         false
     }
 
+    /// Number of packets after which the role's threads have used each descriptor of their rings once, where they exchange packets
+    /// of their own, which they can do in functional mode, too; None where packets come from elsewhere.
+    fn exchange_round(&self) -> Option<u64> {
+        None
+    }
+
     /// Buffers with which an application serves packet number `n` on thread `local` in functional mode, where packets lie in
     /// buffers of the role's own.
     fn functional_buffers(&self, local: usize, n: u64) -> Option<FunctionalBuffers> {

@@ -50,6 +50,8 @@ const UNSERVED: u64 = 1_000_000;
 const PARTS: u64 = 16;
 /// Fewest requests in a part of a window that may end early. Windows of fewer requests are measured whole.
 const FINE_REQUESTS: u64 = 8;
+/// Packets of each queue pair in a part of the warm-up, where threads exchange packets of their own through filled caches.
+const EACH: u64 = 100;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
@@ -555,7 +557,10 @@ impl Run<'_, '_> {
             }
         };
         let closed: u64 = self.world.members[0].served().iter().map(under_way).sum();
-        let window = (entries / 8).clamp(1_500, 5_000).max(closed);
+        let own = self.world.members[0].own_packets();
+        let alone = own.pairs > 0 && self.world.members[0].served().is_empty();
+        let least = if alone { EACH * own.pairs } else { 1_500 };
+        let window = (entries / 8).clamp(least, 5_000.max(least)).max(closed).max(own.outstanding);
         // In standing queues each packet waits, and packets must have waited in every buffer.
         let standing = self.spec.traffic.depth() > 0;
         let most = 60 + 4 * entries / window;

@@ -38,7 +38,7 @@ pub enum WirePackets {
 #[derive(Clone)]
 pub struct ForwardNic {
     pub(super) nic: CcnicNic,
-    wire: Wire,
+    pub(super) wire: Wire,
     /// Packet that comes next, and for which no buffer was free.
     next: Option<Content>,
     /// Number of packets that the host has not returned.

@@ -55,7 +55,7 @@ pub struct CcnicHost {
     pub(super) common: CcnicThreadState,
     pub(super) tx: Producer,
     rx: HostReceiveRing,
-    demand: Demand,
+    pub(super) demand: Demand,
     header_only: bool,
     /// Number of packets that have been sent and have not returned.
     under_way: u32,

@@ -47,7 +47,7 @@ use multi_queue::PairNic;
 pub use overlay::SENT_LINES;
 use pool::{fill_order, BufferCache, BufferCaching, FreeRing, PoolAccess, Pools};
 pub use ports::Ports;
-use rings::{Desc, Publication, RingChange, RingShape, RingWords, CHAINED};
+use rings::{Desc, Publication, RingChange, RingShape, RingWords, CHAINED, GROUP};
 pub use server::ServerWork;
 use spec::{CcnicMode, CcnicSpec, FreeCheck, NicKind, PoolKind, ReleaseKind, Stores};
 use std::collections::VecDeque;
@@ -174,6 +174,8 @@ pub struct CcnicInterface {
     pub pairs: Vec<QueuePairWords>,
     /// Buffer pools: one for all queue pairs, or one for each.
     pub pools: Vec<Pools>,
+    /// Number of descriptors of all transmit rings.
+    descriptors: u64,
     /// Number of small buffers in all pools.
     small: u32,
     /// Time stamp in the payload of each buffer.
@@ -247,6 +249,7 @@ impl CcnicInterface {
             memory,
             pairs: (0..queues).map(pair).collect(),
             pools: (0..all).map(pool).collect(),
+            descriptors: u64::from(queues) * GROUP.to_u64() * u64::from(s.ring),
             small,
             stamps: vec![Time::ZERO; (small + large).to_usize()],
             sent: vec![false; (small + large).to_usize()],
@@ -779,6 +782,16 @@ impl CcnicThread {
             CcnicPart::Wire(w) => w.due_packets(),
             CcnicPart::Bank(b) => b.due_packets(),
             CcnicPart::Nic(_) | CcnicPart::Server(_) | CcnicPart::Overlay(_) => None,
+        }
+    }
+
+    /// Demand of each queue pair for which the thread makes packets or receives them from a wire.
+    pub fn demands(&mut self) -> Vec<&mut Demand> {
+        match &mut self.part {
+            CcnicPart::Host(h) => vec![&mut h.demand],
+            CcnicPart::Wire(w) => vec![&mut w.wire.demand],
+            CcnicPart::Bank(b) => b.demands().collect(),
+            CcnicPart::Nic(_) | CcnicPart::Server(_) | CcnicPart::Overlay(_) => Vec::new(),
         }
     }
 

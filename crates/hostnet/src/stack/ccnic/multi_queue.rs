@@ -5,6 +5,7 @@ use super::nic::CcnicNic;
 use super::{CcnicEffect, CcnicInterface, CcnicThreadState, DuePackets};
 use crate::kernel::{Due, Int};
 use crate::stack::branch_predictor::skip_in_turn;
+use crate::stack::demand::Demand;
 use crate::stack::{Ctx, Step};
 
 /// State of a thread for one queue pair.
@@ -77,6 +78,14 @@ impl MultiQueueNic {
     /// Packets that have come from the wire for all queue pairs.
     pub(super) fn due_packets(&self) -> Option<DuePackets> {
         self.pairs.iter().map(PairNic::due_packets).fold(None, DuePackets::sum)
+    }
+
+    /// Demand of each queue pair that has a wire.
+    pub(super) fn demands(&mut self) -> impl Iterator<Item = &mut Demand> {
+        self.pairs.iter_mut().filter_map(|p| match p {
+            PairNic::Loopback(_) => None,
+            PairNic::Wire(w) => Some(&mut w.wire.demand),
+        })
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {

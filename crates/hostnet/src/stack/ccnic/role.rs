@@ -183,6 +183,10 @@ impl Role for CcnicInterface {
         true
     }
 
+    fn exchange_round(&self) -> Option<u64> {
+        self.nic.is_none().then_some(self.descriptors)
+    }
+
     /// Two large buffers of each thread: the same ones for every packet, as the stacks of buffers hand out the last one first. Each
     /// queue pair, and so each core of the NIC, carries the same share of the packets.
     fn functional_buffers(&self, local: usize, n: u64) -> Option<FunctionalBuffers> {
