@@ -78,9 +78,9 @@ metrics! {
     CORES_BUSY ["cores", Speed, Host] "Mean number of cores serving requests";
     MEM_BW_GBS ["GB/s", Memory, Host] "DRAM bytes moved per second, reads and writes"
         marks(Host) run(Packets, 1) run(CcNic, 1) run(Tcp, 1) run(Host, 1) sweep(Packets, 6) sweep(Tcp, 5) sweep(Host, 5);
-    MEM_READ_GBS ["GB/s", Memory, Host] "DRAM bytes read per second";
-    MEM_WRITE_GBS ["GB/s", Memory, Host] "DRAM bytes written per second";
-    MEM_UTILISATION ["fraction", Memory, Host] "DRAM bytes per second over the peak of all nodes' channels"
+    MEM_READ_GBS ["GB/s", Memory, Host] "DRAM bytes read per second, from DRAM itself (lines_read) or from the controllers' write queues";
+    MEM_WRITE_GBS ["GB/s", Memory, Host] "DRAM bytes written per second, to DRAM itself (lines_written) or merged in the controllers' write queues";
+    MEM_UTILISATION ["fraction", Memory, Host] "DRAM bytes per second over the peak of all nodes' channels; mem_channel_util is the time in which data move"
         run(Packets, 2) run(CcNic, 2) run(Tcp, 2) run(Host, 2);
     ACC_NIC_RX_WR ["lines/request", Memory, Host] "DRAM writes by the NIC's receive side";
     ACC_NIC_TX_RD ["lines/request", Memory, Host] "DRAM reads by the NIC's transmit side";
@@ -314,7 +314,7 @@ metrics! {
     P2M_WRITE_UNLOADED_NS ["ns", Constants, Domain] "Unloaded latency of a device's write to a write queue: sum of its hops, mean over the lines of a packet";
     PREDICTED_C2M_GBS ["GB/s", Speed, Host] "Throughput of streaming applications that the closed form predicts from platform and traffic alone";
     PREDICTED_P2M_GBS ["GB/s", Speed, Host] "Throughput of peripherals that the closed form predicts from platform and traffic alone";
-    SIM_LINES ["lines", Simulation, Host] "DRAM lines moved in the measured window";
+    SIM_LINES ["lines", Simulation, Host] "DRAM lines moved in the measured window, those included that write queues answer";
     PACKETS_BETWEEN_PAUSES ["packets", Nic, Port] "Packets accepted between two moments at which the receive ring became full";
     RX_FOOTPRINT_MIB ["MiB", Constants, Host] "Size of the receive buffers of all cores"
         run_under(Sizes, 1, ReceiveBuffers) sweep(Sizes, 1);
