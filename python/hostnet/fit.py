@@ -62,10 +62,10 @@ def _memory(spec: Mapping[str, Any]) -> Iterator[str]:
     # DRAM itself is left out, so that the latency is a lower bound and the throughput an upper one.
     ns = cycles / _of(_GHZ, core["clock"]) + uncore / _of(_GHZ, caches["uncore_clock"]) + memory["static_latency_ns"]
     cores, key = _cores(spec)
-    reach = cores * (core["lfb"] + ahead) * 64 / ns
-    if reach < peak:
+    held = cores * (core["lfb"] + ahead) * 64
+    if held < peak * ns:  # never where everything takes no time
         yield (
-            f"All cores together reach less than {reach:.0f} GB/s ({key}, core.lfb, core.prefetch.credits), and "
+            f"All cores together reach less than {held / ns:.0f} GB/s ({key}, core.lfb, core.prefetch.credits), and "
             f"{memory['channels']} channels of {memory['standard']} carry {peak:.0f} (memory.channels)."
         )
     if (link := _link(spec)) and link > peak:
@@ -113,5 +113,5 @@ def _devices(spec: Mapping[str, Any]) -> Iterator[str]:
             "pcie.posted_lines",
         ),
     ):
-        if lines * 64 / ns < link:
+        if lines * 64 < link * ns:
             yield f"{port} {what} at most {lines * 64 / ns:.1f}: {lines:.0f} lines for {ns:.0f} ns each ({key})."

@@ -71,6 +71,16 @@ def test_the_cores_of_a_node_are_those_that_its_key_gives(own):
     assert len(said) == 1 and "(nodes.cores, core.lfb, core.prefetch.credits)" in said[0]
 
 
+def test_parts_that_take_no_time_bound_nothing(own):
+    """Credits that come back at once carry any rate, and cores whose loads take no time fill any channels."""
+    nothing = ["iio.to_cha", "iio.from_cha", "iio.ownership", "iio.line_interval", "pcie.propagation"]
+    said = own("\n".join(f'{key} = "0 ns"' for key in [*nothing, "caches.llc.write_ack"]), "icelake")
+    assert not about(said, "iio.write_buffer") and not about(said, "pcie.posted_lines")
+    cycles = ["caches.l1d.latency_cycles", "caches.l2.latency_cycles", "caches.llc.latency_cycles", "caches.noc_cycles"]
+    keys = "\n".join(f"{key} = 0" for key in [*cycles, "memory.static_latency_ns"])
+    assert not about(own(f"core.count = 1\ncore.lfb = 1\n{keys}"), "All cores together")
+
+
 def test_a_link_that_is_faster_than_all_memory_is_named(own):
     """One channel of DDR4-2400 carries 19.2 GB/s, of which 16 lanes of gen 5 alone carry more."""
     keys = 'memory.channels = 1\nmemory.standard = "DDR4-2400"\nmemory.mapping = "RoBaRaCoCh"\npcie.generation = "gen5"'
