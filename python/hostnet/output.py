@@ -109,12 +109,12 @@ def write_frame(frame: pl.DataFrame, stem: Path, about: Mapping[str, ColumnInfo]
     stem.with_name(f"{stem.name}.parquet").write_bytes(parquet(frame, about))
 
 
-def check_file(path: Path, mark: str = "") -> None:
-    """Checks, before any work is done, that an output file can be written. With
-    ``mark``, an existing file that does not begin with ``mark`` is refused as well, because hostnet did not write it.
-    Raises HostnetError."""
+def check_file(path: Path, *marks: str | bytes) -> None:
+    """Checks, before any work is done, that an output file can be written. With ``marks``, a file with contents that begin
+    with none of them is refused as well, because hostnet did not write it. Raises HostnetError."""
+    begins = tuple(m.encode() if isinstance(m, str) else m for m in marks)
     try:
-        if mark and path.is_file() and not path.read_bytes().startswith(mark.encode()):
+        if begins and path.is_file() and not (there := path.read_bytes()).startswith(begins) and there:
             raise HostnetError(f"{path}: is there and was not written by this command; name another file.")
         if path.is_dir():
             raise refusal(path, "it is a directory; name a file")

@@ -349,11 +349,21 @@ def platform_values(name: str, file: str, dirs: tuple[str, ...]) -> Mapping[str,
     return _platform_values(name, file, dirs, tuple(p.stat().st_mtime_ns for p in places if p.is_file()))
 
 
+def values_of_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Every value of the platform that whole tables describe, including defaults and those of presets. Raises SpecError when
+    it cannot be used."""
+    return _resolved_platform(tables, "platform", ())
+
+
 @lru_cache(maxsize=64)
 def _platform_values(name: str, file: str, dirs: tuple[str, ...], _stamps: tuple[int, ...]) -> Mapping[str, Any]:
+    return _resolved_platform(name, file, dirs)
+
+
+def _resolved_platform(platform: str | Mapping[str, Any], file: str, dirs: tuple[str, ...]) -> Mapping[str, Any]:
     bare = {
         "name": "platform",
-        "platform": name,
+        "platform": platform,
         "placement": {"policy": "dma"},
         "run": {"load": "none"},
         "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}],

@@ -3,12 +3,13 @@ and a short measurement of the machine that runs the tests."""
 
 import copy
 import json
+import re
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from hostnet import HostnetError, Scenario, calibrate
+from hostnet import HostnetError, Scenario, api, calibrate
 from hostnet._toml import tomllib
 from hostnet.calibrate import curves, drift, fitting, hierarchy, machine, measured, page
 
@@ -360,6 +361,14 @@ def test_the_page_shows_each_curve_with_its_residual(tmp_path):
     text = out.read_text()
     assert "chases beside each other 9.5%" in text and "one &lt;doubt&gt;" in text
     assert "datasheet: 352 entries" in text and text.count("data-chart") >= 2
+    # Values of a preset, which the platform's own tables do not spell out.
+    values = api.platform("icelake")["caches"]["llc"]["quirks"]
+    assert (
+        "preset" in here.platform["caches"]["llc"]["quirks"]
+        and "clean_victim" not in here.platform["caches"]["llc"]["quirks"]
+    )
+    row = re.search(r"<tr>(?:(?!</tr>).)*caches\.llc\.quirks\.clean_victim.*?</tr>", text, re.S)
+    assert row and f">{values['clean_victim']}<" in row[0] and ">None<" not in text
     assert page.expected(here, 48 * KIB) == pytest.approx(here.levels["L1"].median)
 
 
@@ -368,6 +377,7 @@ def test_the_command_writes_a_platform_from_kept_measurements(cli, tmp_path):
     kept.write_text(json.dumps(dict(made().data)))
     done = cli("calibrate", "--measured", kept, "--no-fit", "-o", out, check=0)
     assert "base: icelake, the cores of model 106" in done.stdout and out.with_suffix(".html").is_file()
+    assert "here.html shows the measured curves\n" in done.stdout
     again = cli("calibrate", "--measured", kept, "--check", out, check=0)
     assert "0 of 5 figures drifted" in again.stdout
 

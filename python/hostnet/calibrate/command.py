@@ -16,6 +16,8 @@ from .page import MARK as PAGE_MARK
 from .page import residuals, write_page
 from .transfer import MARK, platform_tables, write_platform
 
+#: First characters of kept measurements, of this command and of `hostnet-measure`.
+_KEPT = ('{\n "format"', '{\n  "format"')
 #: Generations of the fit.
 _FULL, _QUICK = 20, 6
 
@@ -56,7 +58,7 @@ def run(
     if check is not None:
         sources_of(check, "--check")
     if keep is not None:
-        check_file(keep, "{")
+        check_file(keep, *_KEPT)
         check_no_input(keep, [p for p in (measured, check) if p is not None])
     m = read(measured) if measured is not None else measure(quick, quiet)
     if keep is not None:
@@ -84,15 +86,18 @@ def _compared(path: Path, m: Measured) -> Iterator[str]:
 
 def _written(out: Path, m: Measured, base: str | None, generations: int | None, quiet: bool) -> Iterator[str]:
     chosen, why = (base, "as --base says") if base is not None else choose_base(m)
+    yield f"base: {chosen}, {why}"
+    if generations is not None:
+        yield f"fitting to {len(m.points())} points, which may take an hour; after a stop, --keep and --measured spare new measurements"
     made = here(m, chosen, out.stem, generations=generations, quiet=quiet)
     write_here(made, out)
     write_page(made, out.with_suffix(".html"))
-    yield f"base: {chosen}, {why}"
     yield from (f"{level}: {figure.text('ns')}" for level, figure in made.levels.items())
     yield from _residual_lines(made)
     yield from made.notes
     counts = ", ".join(f"{made.count(kind)} {kind}" for kind in ("measured", "read", "fitted", "base"))
-    yield f"{out}: {counts}; {out.with_suffix('.html')} shows measured and simulated curves"
+    shown = "the measured curves" if made.fit is None else "measured and simulated curves"
+    yield f"{out}: {counts}; {out.with_suffix('.html')} shows {shown}"
 
 
 def _residual_lines(made: Here) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ..output import check_file, write_text
 from ..report.charts import Chart, Curve, grid
 from ..report.html import Cell, Head, Markup, joined, markup, section, table, value_cell
 from ..report.page import page
+from ..specs import values_of_tables
 from .curves import Simulated
 from .fitting import residual
 from .hierarchy import capacities, size_text
@@ -168,9 +169,9 @@ def _residuals(both: Sequence[tuple[Point, Simulated]]) -> Markup:
 
 
 def _values(made: Here) -> Markup:
-    rows = []
+    rows, values = [], values_of_tables(made.platform)
     for key, source in made.platform["provenance"].items():
-        at: Any = made.platform
+        at: Any = values
         for part in key.split("."):
             at = at.get(part) if isinstance(at, dict) else None
         kind, _, why = source.partition(": ")
