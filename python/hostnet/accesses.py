@@ -41,6 +41,10 @@ def instructions(packet: Mapping[str, Any]) -> int:
     return int(sum(s["before"]["instructions"] for s in packet["steps"]) + packet["rest"]["instructions"])
 
 
+#: First characters of a picture, by which a later one knows its own.
+MARK = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n<!DOCTYPE svg'
+
+
 def chosen(data: Mapping[str, Any], number: int | None) -> int:
     """Index of packet ``number``, counted from 1; by default that of the first packet with the median of instructions.
     Raises HostnetError for a number that the recording does not have."""

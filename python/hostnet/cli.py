@@ -896,11 +896,14 @@ def record(
             typer.echo(json.dumps(data))
             return
         from . import accesses, tables
-        from .output import check_no_input
+        from .output import check_file, check_no_input
 
+        if not data["packets"]:
+            raise HostnetError(f"{words[1]}: holds no packet to show; --json prints what it has.")
         number = accesses.chosen(data, packet)
         if svg is not None:
             check_no_input(svg, [words[1]])
+            check_file(svg, accesses.MARK)
             accesses.to_svg(data, number, svg)
         recorder.table(data)
         accesses.to_terminal(data, number, tables.console(80))

@@ -46,10 +46,14 @@ def check(options: Mapping[str, Any]) -> None:
             raise HostnetError(f"--{name} is for the boundary that --enter names; give --enter as well.")
     if not 0 < options["packets"] <= 100_000:
         raise HostnetError(f"--packets {options['packets']} is not within 1 to 100000.")
-    if not 0 < options["longest"] <= 2**63:
-        raise HostnetError(f"--longest {options['longest']} is not a positive number of instructions.")
+    if not 0 <= options["skip"] < 2**32:
+        raise HostnetError(f"--skip {options['skip']} is not within 0 to {2**32 - 1}.")
+    if not 0 < options["longest"] < 2**64:
+        raise HostnetError(f"--longest {options['longest']} is not within 1 to {2**64 - 1}.")
     if not 0 < options["seconds"] <= 86_400:
-        raise HostnetError(f"--seconds {options['seconds']:g} is not within 0 to 86400.")
+        raise HostnetError(f"--seconds {options['seconds']:g} is not above 0 and at most 86400.")
+    if options["pid"] is not None and not 0 < options["pid"] < 2**31:
+        raise HostnetError(f"--pid {options['pid']} is no number of a process.")
 
 
 def record(options: Mapping[str, Any], out: Path, quiet: bool = False) -> int:

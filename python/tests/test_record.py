@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -201,7 +202,18 @@ def test_mistakes_are_sentences(cli, chase, tmp_path):
     )
     assert "give one of them" in sentence(cli("record", "-o", out, "--socket", "udp", "--enter", "handle", "--", chase))
     assert "as in udp:11211" in sentence(cli("record", "-o", out, "--socket", "sctp:9", "--", chase))
-    assert "--longest 0 is not a positive number" in sentence(cli("record", "-o", out, "--longest", 0, "--", chase))
+    for option, value, valid in (
+        ("--longest", 0, "within 1 to 18446744073709551615"),
+        ("--longest", 10**20, "within 1 to 18446744073709551615"),
+        ("--skip", -1, "within 0 to 4294967295"),
+        ("--skip", 5_000_000_000, "within 0 to 4294967295"),
+        ("--seconds", 0, "above 0 and at most 86400"),
+        ("--seconds", "nan", "above 0 and at most 86400"),
+    ):
+        said = sentence(cli("record", "-o", out, option, value, "--", chase))
+        assert f"{option} {value} is not {valid}." in said
+    for pid in (-3, 0, 10**11):
+        assert f"--pid {pid} is no number of a process" in sentence(cli("record", "-o", out, "--pid", pid))
     longest = sentence(cli("record", "-o", out, *HANDLE, "--longest", 20, "--", chase, "100"))
     assert "no packet's work ended within 20 instructions" in longest or "ended before" in longest
     assert "--svg is for" in sentence(cli("record", "-o", out, "--svg", "x.svg", "--", chase))
@@ -216,6 +228,16 @@ def test_mistakes_are_sentences(cli, chase, tmp_path):
     assert "is not a recording of hostnet record" in sentence(cli("record", "show", out))
     assert "was not written by this command" in sentence(cli("record", "-o", out, *HANDLE, "--", chase, "100"))
     assert out.read_text() == "a text"
+
+
+def test_a_recording_without_packets_is_a_sentence(cli, tmp_path):
+    """Five texts, the boundary, no arguments, threads, pages or sequences, seven blocks and no packets: 18 zeros."""
+    packed = zlib.compressobj(wbits=-15)
+    body = packed.compress(bytes(18)) + packed.flush()
+    file = tmp_path / "none.rec"
+    file.write_bytes(b"hnrec\0\r\n" + struct.pack("<4I", 1, zlib.crc32(body), len(body), 18) + body)
+    assert f"{file}: holds no packet to show" in sentence(cli("record", "show", file))
+    assert json.loads(cli("record", "show", file, "--json", check=0).stdout)["packets"] == []
 
 
 def test_a_cut_recording_is_a_sentence(cli, chase, tmp_path):
