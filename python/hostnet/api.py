@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import _core
 from ._toml import TEXT, tomllib
 from .cache import Cache, chosen, files_of, key_of, result_of
+from .capture import WRITTEN
 from .control import Counted, digest
 from .errors import HostnetError, SpecError
 from .output import check_file, check_no_input
@@ -101,7 +102,7 @@ def run(
         if not isinstance(pcap, (str, os.PathLike)):
             raise HostnetError(f"pcap = {pcap!r} is no name of a file.")
         check_no_input(Path(pcap), _inputs(scenario))
-        check_file(Path(pcap))
+        check_file(Path(pcap), WRITTEN)
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
     with named_by_file(scenario):
         return run_many(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ CHOSEN = "to another port"
 DAMAGED = "packets before the damage that ends the file"
 #: How the note begins on packets that the link of the replay carries later than they were captured.
 LATE = "packets later than captured"
+
+#: First bytes of a capture that hostnet writes, the whole head of the file: nanoseconds, version 2.4, frames of up to 256 KiB, Ethernet.
+WRITTEN = struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 
 
 class CaptureWarning(UserWarning):

@@ -462,7 +462,7 @@ def scoreboard(
 ) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .output import check_file, check_no_input, write_text
-    from .scoreboard import first_page
+    from .scoreboard import FIRST_PAGE_MARK, first_page
     from .scoreboard import main as board
 
     if show_first is not None:
@@ -471,7 +471,7 @@ def scoreboard(
             typer.echo(page, nl=False)
         else:
             check_no_input(md_file, claims or ())
-            check_file(md_file)
+            check_file(md_file, FIRST_PAGE_MARK)
             write_text(md_file, page)
         return
     with _workers(jobs, cluster) as workers:
@@ -699,7 +699,7 @@ def schema(
     if md_file is not None:
         if key is not None:
             raise HostnetError(f"--md writes all keys, and {key!r} names some; leave out one of them.")
-        check_file(md_file)
+        check_file(md_file, reference.KEYS_MARK)
         write_text(md_file, reference.keys_page())
     elif key is None:
         typer.echo(json.dumps(described(), indent=2))
@@ -729,7 +729,7 @@ def metrics(
         return
     if pattern is not None:
         raise HostnetError(f"--md writes all metrics, and {pattern!r} names some; leave out one of them.")
-    check_file(md_file)
+    check_file(md_file, reference.METRICS_MARK)
     write_text(md_file, reference.page())
 
 

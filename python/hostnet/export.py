@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TIME = "t_us"
 FORMATS = ("openmetrics", "influx")
+#: First characters of a file of either format.
+MARKS = ("# TYPE hostnet_", "# EOF", "hostnet_")
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,6 @@ def main(files: Sequence[Path], format: str, out: Path | None, start: int, stret
     if out is None:
         return text
     check_no_input(out, files)
-    check_file(out)
+    check_file(out, *MARKS)
     write_text(out, text)
     return None

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .api import AnyScenario
 
 
+#: First characters of a trace in one of the formats, by which a later one knows its own.
+MARKS = ("LD 0x", "ST 0x", "0x")
+
+
 def check_format(format: str) -> None:
     """Refuse a format that the engine does not write."""
     known = _core.memory_trace_formats()
@@ -40,7 +44,7 @@ def write(
     check_format(format)
     scenario = Scenario.of(scenario)
     check_no_input(Path(path), _inputs(scenario))
-    check_file(Path(path))
+    check_file(Path(path), *MARKS)
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     name = str(scenario.to_dict().get("name", "run"))
     with Progress(quiet).stage(f"{name}: requests to DRAM", {"requests": 1.0}, unit="") as report:

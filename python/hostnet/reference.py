@@ -7,6 +7,9 @@ from fnmatch import fnmatchcase
 
 from .declared import PREFIX, MetricInfo, groups, matching, metric_info, tenant_info
 
+#: First lines of the pages, by which a later one knows its own.
+METRICS_MARK, KEYS_MARK = "# Metrics\n\nLook up here", "# Keys of a scenario\n"
+
 _BEGIN = """\
 # Metrics
 

@@ -400,3 +400,36 @@ def test_a_file_of_somebody_elses_is_not_overwritten(cli, tmp_path):
     own = tmp_path / "own.csv"
     for _ in range(2):
         cli("explain", "quadrant1", "--set", "run.time=20 us", "--write-counters", own, check=0)
+
+
+def test_every_single_file_that_a_command_writes_is_its_own(cli, tmp_path):
+    """Each command refuses a file that it did not write, and writes its own anew; an empty file is nobody's loss."""
+    quick, saved = ["--set", "run.time=50 us", "--set", "run.warmup_time=5 us"], tmp_path / "run"
+    cli("run", "quadrant1", *quick, "--set", "run.timeline=10 us", "-o", saved, check=0)
+    packets = ["--set", "run.load=fixed", "--set", "traffic.rate=1 Gbps", "--set", "run.requests=50"]
+    recording = Path(__file__).parents[2] / "recordings" / "l3fwd-em.rec"
+    (result,) = [f for f in saved.glob("*.json") if f.name != "hostnet.json"]
+    for i, args in enumerate(
+        (
+            ["trace", "quadrant1", *quick, "--memory", "ramulator2", "-o"],
+            ["trace", "quadrant1", *quick, "--memory", "dramsim3", "-o"],
+            ["run", "testpmd", *packets, "--set", "run.warmup_requests=10", "--pcap"],
+            ["record", "show", recording, "--svg"],
+            ["export", result, "-o"],
+            ["export", result, "--format", "influx", "-o"],
+            ["schema", "--md"],
+            ["metrics", "--md"],
+            ["scoreboard", "--show-first", "sweeper", "--md"],
+        )
+    ):
+        file = tmp_path / f"mine{i}.txt"
+        file.write_text("precious")
+        said = one_sentence(cli(*args, file))
+        assert f"{file}: is there and was not written by this command" in said and file.read_text() == "precious"
+        file.write_text("")
+        for _ in range(2):
+            cli(*args, file, check=0)
+        assert file.stat().st_size > 0
+    for option in ("--json", "--md"):
+        said = one_sentence(cli("scoreboard", "--only", "sweeper.e.fig5*", option, recording))
+        assert "was not written by this command" in said
