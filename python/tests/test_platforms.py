@@ -111,6 +111,23 @@ def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_b
     assert "(of " not in cli("platforms", "skylake", check=0).stdout
 
 
+def test_a_whole_platform_of_ones_own_marks_what_it_gives_no_source_for(tmp_path, cli):
+    """A value that the file leaves to the engine is a default, and one that it gives is none."""
+    values, _ = (hn.api.PLATFORMS / "skylake.toml").read_text().split("[provenance]")
+    (tmp_path / "whole.toml").write_text(values + '[provenance]\n"caches.llc" = "assumed: x"\n')
+    sources = hn.platform(tmp_path / "whole.toml")["provenance"]
+    assert sources["core.clock"].startswith("no source: ") and "whole.toml" in sources["core.clock"]
+    assert sources["caches.llc.size"] == "assumed: x" and sources["background_read_gbs"].startswith("default: ")
+
+
+@pytest.mark.parametrize("own", ["core.lfb = 64", 'core.clock = "90 GHz"', "core.count = 0"])
+def test_a_value_that_no_platform_has_is_blamed_on_the_platforms_file(own, cli):
+    (cli.cwd / "mine.toml").write_text(f'name = "mine"\nbase = "skylake"\n{own}\n')
+    for command in (["platforms", "mine.toml"], ["run", "testpmd", "--set", "platform=mine"]):
+        text = cli(*command, check=2).stderr
+        assert text.count("\n") == 1 and f"mine.toml: {own} " in text
+
+
 def test_an_edited_platform_is_read_anew(tmp_path):
     (tmp_path / "mine.toml").write_text(OWN)
     scenario = hn.Scenario.load("testpmd").with_({"platform": str(tmp_path / "mine.toml")})
@@ -151,6 +168,7 @@ def test_a_platform_that_does_not_exist_is_one_sentence(cli):
     [
         ('"memory.chanels" = "datasheet: x"', 'unknown key "memory.chanels"; did you mean "memory.channels"'),
         ('"memory.channels" = "datashet: x"', 'did you mean "datasheet"'),
+        ('"memory.channels" = "paper"', 'lacks the colon after its kind; write "paper: "'),
     ],
 )
 def test_a_misspelt_source_is_one_sentence_with_the_file(source, said, cli):

@@ -708,6 +708,73 @@ fn a_platform_may_change_values_of_another() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// A value that no machine has is a fault of the file that gives it: the platform's, its base's, or the scenario's.
+#[test]
+fn a_wrong_value_is_blamed_on_the_file_that_gives_it() {
+    let dir = std::env::temp_dir().join(format!("hostnet-blame-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+    let shipped = std::fs::read_to_string(platforms().join("sim24.toml")).unwrap();
+    let with = |name: &str, more: &str| {
+        let scenario = GOOD.replacen("platform = \"sim24\"", &format!("platform = \"{name}\""), 1);
+        resolve(&format!("{scenario}{more}"), "dir/test.toml", &[dir.clone(), platforms()]).map_err(|e| e.to_string())
+    };
+    for (own, said) in [
+        ("[core]\nlfb = 64", "core.lfb = 64 is more than 48."),
+        ("[core]\nclock = \"90 GHz\"", "core.clock = \"90 GHz\" is not within "),
+        ("[core]\ncompute_ipc = 9.0", "core.compute_ipc = 9 is not within 0 to core.width = "),
+        ("[memory]\nchannels = 0", "memory.channels = 0"),
+    ] {
+        write("mine.toml", &format!("name = \"mine\"\nbase = \"sim24\"\n{own}"));
+        let e = with("mine", "").unwrap_err();
+        one_sentence(&e);
+        assert!(e.contains(&format!("mine.toml: {said}")) && !e.contains("dir/test.toml"), "{e}");
+    }
+    write("mine.toml", "name = \"\"\nbase = \"sim24\"");
+    assert!(with("mine", "").unwrap_err().ends_with("mine.toml: name = \"\" is empty."));
+    write("wide.toml", &shipped.replacen("width = ", "width = 9", 1));
+    write("mine.toml", "name = \"mine\"\nbase = \"wide\"");
+    let e = with("mine", "").unwrap_err();
+    assert!(e.contains("wide.toml: core.width = 9"), "{e}");
+    let e = with("sim24", "\n[override.core]\nlfb = 64").unwrap_err();
+    assert!(e.starts_with("dir/test.toml: platform.core.lfb = 64"), "{e}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// A value has the source that its file gives it or a table around it; without one it is marked, with a base and without.
+#[test]
+fn a_value_without_a_source_is_marked() {
+    let dir = std::env::temp_dir().join(format!("hostnet-marked-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let source = |own: &str, key: &str| {
+        std::fs::write(dir.join("mine.toml"), own).unwrap();
+        let scenario = GOOD.replacen("platform = \"sim24\"", "platform = \"mine\"", 1);
+        let made = resolve(&scenario, "dir/test.toml", &[dir.clone(), platforms()]).unwrap();
+        made.platform.provenance.get(key).cloned().unwrap_or_default()
+    };
+    let shipped = std::fs::read_to_string(platforms().join("sim24.toml")).unwrap();
+    let (values, _) = shipped.split_once("[provenance]").unwrap();
+    let whole = format!("{values}[provenance]\n\"caches.llc\" = \"assumed: x\"\n\"core.rob\" = \"paper: y\"\n");
+    assert!(source(&whole, "core.clock").starts_with("no source: "));
+    assert_eq!(source(&whole, "core.rob"), "paper: y");
+    assert_eq!(source(&whole, "caches.llc.size"), "assumed: x");
+    let based = "name = \"mine\"\nbase = \"sim24\"\ncaches = { llc = { size = \"24 MiB\" } }\n[provenance]\n";
+    assert!(source(based, "caches.llc.size").starts_with("no source: "));
+    assert_eq!(source(&format!("{based}\"caches.llc\" = \"assumed: x\""), "caches.llc.size"), "assumed: x");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_key_that_is_given_twice_is_named() {
+    for (text, said) in [
+        (format!("{GOOD}\n[placement]\n"), "is not TOML: duplicate key \"placement\"."),
+        (GOOD.replacen("seed = 1", "seed = 1\nseed = 2", 1), "is not TOML: duplicate key \"seed\"."),
+    ] {
+        let e = resolved(&text).unwrap_err();
+        assert!(e.ends_with(said), "{e}");
+    }
+}
+
 /// The provenance in a platform's file is checked like its values: docs/use/cli.md lists the kinds of sources.
 #[test]
 fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
@@ -736,6 +803,8 @@ fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
         ("\"core.clock\" = \"the vendor\"", "a kind and a colon (valid: datasheet, paper, artifact, standard, measured, fitted, read, base, assumed)."),
         ("\"core.clock\" = \"\"", "\"\" does not begin with a kind"),
         ("\"core.clock\" = \"Paper x\"", "did you mean \"paper\""),
+        ("\"core.clock\" = \"paper\"", "lacks the colon after its kind; write \"paper: \" and the source."),
+        ("\"core.clock\" = \"fitted to x\"", "lacks the colon after its kind; write \"fitted: \" and the source."),
     ] {
         let e = with(own).unwrap_err();
         assert!(e.contains(said) && e.contains("mine.toml: provenance"), "{e}");

@@ -6,7 +6,7 @@ use super::check_precision::precision;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
 use super::check_unused::{has_queue_pairs, interrupts, packets, streams, unused};
-use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, TenantSpec, WaysSpec};
+use super::scenario::{ArrivalsSpec, Load, Platform, ReplayTiming, Scenario, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::recorded::ReplayOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
@@ -44,7 +44,7 @@ pub fn word(choice: impl Serialize) -> String {
 /// Returns one clause that names key, value and what would be valid.
 pub fn check(s: &Scenario) -> Check {
     ranges(s)?;
-    platform(s)?;
+    platform(&s.platform)?;
     names(s)?;
     placement(s)?;
     tenants(s)?;
@@ -79,9 +79,8 @@ fn alone(s: &Scenario) -> Check {
 fn names(s: &Scenario) -> Check {
     let of_tenants = s.tenants.iter().map(|t| &t.name).chain(s.tenants.probe().map(|p| &p.name));
     let tenants = of_tenants.enumerate().map(|(i, name)| (format!("tenant[{i}].name"), name));
-    for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants)
-    {
-        need(!name.trim().is_empty(), || format!("{key} = \"{name}\" is empty"))?;
+    for (key, name) in [("name".into(), &s.name)].into_iter().chain(tenants) {
+        named(&key, name)?;
     }
     for (i, t) in s.tenants.iter().enumerate() {
         if let Some(first) = s.tenants[..i].iter().position(|other| other.name == t.name) {
@@ -94,12 +93,20 @@ fn names(s: &Scenario) -> Check {
     Ok(())
 }
 
+fn named(key: &str, name: &str) -> Check {
+    need(!name.trim().is_empty(), || format!("{key} = \"{name}\" is empty"))
+}
+
 fn positive(key: &str, v: u64) -> Check {
     need(v > 0, || format!("{key} = 0 must be positive"))
 }
 
-fn platform(s: &Scenario) -> Check {
-    let p = &s.platform;
+/// Checks the values of a platform, whatever scenario names it.
+///
+/// # Errors
+/// Returns one clause whose keys begin with `platform`.
+pub(super) fn platform(p: &Platform) -> Check {
+    named("platform.name", &p.name)?;
     let counts = [
         ("platform.core.count", p.core.count),
         ("platform.core.width", p.core.width),
@@ -141,11 +148,11 @@ fn platform(s: &Scenario) -> Check {
             p.core.store_queue, p.core.stores_per_line
         )
     })?;
-    let nodes = s.nodes();
+    let nodes = p.nodes();
     nodes.check().map_err(|e| format!("platform.nodes.{e}"))?;
-    let all = u64::from(nodes.count) * u64::from(s.cores_per_node());
+    let all = u64::from(nodes.count) * u64::from(p.cores_per_node());
     need(all <= MOST_CORES.into(), || {
-        let (key, each) = (s.key_of_cores(), s.cores_per_node());
+        let (key, each) = (p.key_of_cores(), p.cores_per_node());
         format!("platform.{key} = {each} makes {all} cores; the snoop filter tracks {MOST_CORES}")
     })?;
     need((1..=THREADS).contains(&p.core.threads), || {
@@ -318,7 +325,7 @@ fn tenants(s: &Scenario) -> Check {
         return cores_of_nodes(s, nodes.count, s.cores_per_node());
     }
     let (each, threads) = (u64::from(s.cores_per_node()), u64::from(s.platform.core.threads));
-    let key = s.key_of_cores();
+    let key = s.platform.key_of_cores();
     let (storage, nic) = (s.storage_cores(), s.peers().map(|p| u64::from(p.cores)).sum::<u64>());
     let asked = cores + storage + nic;
     need(asked <= each * threads, || {

@@ -2,7 +2,7 @@
 //! picoseconds and in lines, and would divide by such values or overflow.
 
 use super::check::{need, Check};
-use super::scenario::Scenario;
+use super::scenario::{Platform, Scenario};
 use crate::kernel::units::{Bandwidth, ByteRate, Freq, OfferedRate, Pace, Rate, Size, Span};
 use serde_json::Value;
 
@@ -65,6 +65,15 @@ const COUNTS: [(&str, u64); 19] = [
 pub(super) fn ranges(s: &Scenario) -> Check {
     let spec = serde_json::to_value(s).map_err(|e| e.to_string())?;
     within(&mut String::new(), &spec)
+}
+
+/// Checks every value of a platform for its range.
+///
+/// # Errors
+/// Returns one clause whose key begins with `platform`.
+pub(super) fn of_platform(p: &Platform) -> Check {
+    let spec = serde_json::to_value(p).map_err(|e| e.to_string())?;
+    within(&mut String::from("platform"), &spec)
 }
 
 /// Checks the values below `path`, which is as before where they are within their ranges.

@@ -3,7 +3,7 @@
 use super::registry::{Registry, EXTENSION};
 use super::scenario::{Load, Scenario, TrafficSpec};
 use super::unknown::unknown_key;
-use super::{check, check_unused, presets, renamed, sources, Platform};
+use super::{check, check_ranges, check_unused, presets, renamed, sources, Platform};
 use crate::placement::Ways;
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
@@ -403,7 +403,10 @@ fn tables(text: &str, file: &str) -> Result<Value, SpecError> {
         }
         Err(e) => {
             let line = e.span().map_or(0, |s| text[..s.start].matches('\n').count() + 1);
-            err(file, format!("line {line} is not TOML: {}", e.message().trim().replace('\n', ", ").replace('`', "\"")))
+            let twice = e.span().and_then(|s| text.get(s)).filter(|_| e.message() == "duplicate key");
+            let key = twice.map_or(String::new(), |key| format!(" \"{}\"", key.trim_matches('"')));
+            let said = e.message().trim().replace('\n', ", ").replace('`', "\"");
+            err(file, format!("line {line} is not TOML: {said}{key}"))
         }
     }
 }
@@ -454,7 +457,11 @@ fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>)
     let (path, text) = find_platform("platform", name, file, search)?;
     let Parsed { root: mut own, written } = parse(&text, &path, "platform", notes)?;
     let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
-        None => return check_platform(&own, &own, &written, &path).map(|()| own),
+        None => {
+            check_platform(&own, &own, &written, &path)?;
+            add_default_sources(&mut own, &path);
+            return Ok(own);
+        }
         Some(Value::String(base)) => {
             let (path_of_base, text) = find_platform("base", &base, &path, search)?;
             let Parsed { root: all, written } = parse(&text, &path_of_base, "platform", notes)?;
@@ -462,7 +469,10 @@ fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>)
                 return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
             }
             check_platform(&all, &all, &written, &path_of_base)?;
-            add_default_sources(&mut own, &base, &path);
+            if let Some(own) = own.as_object_mut() {
+                own.entry("description").or_insert_with(|| format!("{base}, with other values").into());
+            }
+            add_default_sources(&mut own, &path);
             all
         }
         Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
@@ -477,21 +487,29 @@ fn check_platform(all: &Value, own: &Value, written: &Value, file: &str) -> Resu
     sources::are_quoted(own).or_else(|why| err(file, why))?;
     let platform: Platform = typed(all.clone(), file)?;
     sources::check(own, &platform).or_else(|why| err(file, why))?;
+    // The file has the platform's keys at its top.
+    let valid = check_ranges::of_platform(&platform).and_then(|()| check::platform(&platform));
+    valid.or_else(|why| err(file, why.replace("platform.", "")))?;
     check_unused::choices(written, &platform).or_else(|why| err(file, why))
 }
 
-/// Marks the values that `own` changes without a source, because the provenance of the base platform does not describe
-/// them.
-fn add_default_sources(own: &mut Value, base: &str, file: &str) {
+/// Gives each value of `own` the source of the nearest table around it that has one in this file, as a source of the base
+/// platform does not describe it; a value without any is marked.
+fn add_default_sources(own: &mut Value, file: &str) {
     let Some(table) = own.as_object_mut() else { return };
     let words = |key: &str| matches!(key, "name" | "description" | "provenance");
     let values = table.iter().filter(|(key, _)| !words(key));
     let changed: Vec<String> = values.flat_map(|(key, value)| leaf_paths(key.clone(), value)).collect();
-    table.entry("description").or_insert_with(|| format!("{base}, with other values").into());
     let sources = table.entry("provenance").or_insert_with(|| Value::Object(Map::new()));
     if let Some(sources) = sources.as_object_mut() {
         for path in changed {
-            sources.entry(path).or_insert_with(|| format!("no source: {file} gives none").into());
+            let mut around = path.as_str();
+            while let (false, Some((table, _))) = (sources.contains_key(around), around.rsplit_once('.')) {
+                around = table;
+            }
+            let none = || format!("no source: {file} gives none").into();
+            let source = sources.get(around).cloned().unwrap_or_else(none);
+            sources.insert(path, source);
         }
     }
 }

@@ -89,6 +89,27 @@ pub struct Platform {
     pub provenance: BTreeMap<String, String>,
 }
 
+impl Platform {
+    /// The nodes; a platform that does not say them has one.
+    pub(super) fn nodes(&self) -> NodesSpec {
+        self.nodes.clone().unwrap_or_default()
+    }
+
+    /// Number of cores of each node, whatever the number of nodes.
+    pub(super) fn cores_per_node(&self) -> u32 {
+        self.nodes.as_ref().and_then(|n| n.cores).unwrap_or(self.core.count)
+    }
+
+    /// The key that gives the number of cores of each node.
+    pub(super) fn key_of_cores(&self) -> &'static str {
+        if self.nodes().cores.is_some() {
+            "nodes.cores"
+        } else {
+            "core.count"
+        }
+    }
+}
+
 /// Buffers through which the integrated NIC and the cores exchange packets.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -458,21 +479,12 @@ impl Scenario {
 
     /// Nodes of the machine.
     pub fn nodes(&self) -> NodesSpec {
-        self.platform.nodes.clone().unwrap_or_default()
+        self.platform.nodes()
     }
 
     /// Number of cores of each node, whatever the number of nodes.
     pub fn cores_per_node(&self) -> u32 {
-        self.platform.nodes.as_ref().and_then(|n| n.cores).unwrap_or(self.platform.core.count)
-    }
-
-    /// The key of the platform that gives the number of cores of each node.
-    pub(super) fn key_of_cores(&self) -> &'static str {
-        if self.nodes().cores.is_some() {
-            "nodes.cores"
-        } else {
-            "core.count"
-        }
+        self.platform.cores_per_node()
     }
 
     /// The second host as a scenario of its own; the scenario of the first host plans all of its traffic.

@@ -75,6 +75,11 @@ fn of_a_kind(key: &str, source: &str) -> Result<(), String> {
     if kind.is_some_and(|k| KINDS.contains(&k) || OWN_KINDS.contains(&k)) {
         return Ok(());
     }
+    if let Some(kind) = KINDS.iter().find(|k| source.split_whitespace().next() == Some(k)) {
+        return Err(format!(
+            "provenance.\"{key}\" = \"{source}\" lacks the colon after its kind; write \"{kind}: \" and the source"
+        ));
+    }
     let word = kind.or_else(|| source.split_whitespace().next()).unwrap_or_default();
     let near = nearest(word, KINDS.into_iter());
     let list = KINDS.join(", ");
