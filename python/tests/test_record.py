@@ -230,12 +230,31 @@ def test_mistakes_are_sentences(cli, chase, tmp_path):
     assert out.read_text() == "a text"
 
 
+def written(file, body):
+    """A recording with this body, by docs/use/recording-format.md."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(body) + packer.flush()
+    file.write_bytes(b"hnrec\0\r\n" + struct.pack("<4I", 1, zlib.crc32(packed), len(packed), len(body)) + packed)
+    return file
+
+
+def test_a_recording_of_another_program_is_refused_with_what_is_wrong(cli, tmp_path):
+    """A boundary of 3, of which the format has 0 to 2; and a reply of 100,000 bytes, which no receive buffer holds."""
+    file = written(tmp_path / "own.rec", bytes(5) + b"\3" + bytes(12))
+    assert sentence(cli("record", "show", file)) == f"hostnet: {file}: is damaged: boundary = 3 is not within 0 to 2.\n"
+    # A thread "t", a sequence without steps whose rest is an instruction, and a packet of 64 bytes.
+    columns = b"\0" + b"\1\1" + b"\5" + bytes(5) + bytes(4)
+    sent = 2 * 100_000 + 2
+    leb = bytes([sent & 127 | 128, sent >> 7 & 127 | 128, sent >> 14])
+    written(file, bytes(7) + b"\1\1t" + b"\0" + b"\1\0" + columns + b"\1" + b"\0\0\x40\0" + leb)
+    app = f'{{kind="recorded", file="{file}"}}'
+    said = sentence(cli("run", "recorded-testpmd", "--set", f"tenant.0.app={app}"))
+    assert "has a message of 100000 bytes" in said and said.endswith("; record the program with smaller messages.\n")
+
+
 def test_a_recording_without_packets_is_a_sentence(cli, tmp_path):
     """Five texts, the boundary, no arguments, threads, pages or sequences, seven blocks and no packets: 18 zeros."""
-    packed = zlib.compressobj(wbits=-15)
-    body = packed.compress(bytes(18)) + packed.flush()
-    file = tmp_path / "none.rec"
-    file.write_bytes(b"hnrec\0\r\n" + struct.pack("<4I", 1, zlib.crc32(body), len(body), 18) + body)
+    file = written(tmp_path / "none.rec", bytes(18))
     assert f"{file}: holds no packet to show" in sentence(cli("record", "show", file))
     assert json.loads(cli("record", "show", file, "--json", check=0).stdout)["packets"] == []
 

@@ -48,26 +48,15 @@ impl<'a> Reader<'a> {
         }
         None
     }
-    pub(crate) fn small(&mut self) -> Option<u32> {
-        self.number()?.try_into().ok()
-    }
-    pub(crate) fn signed(&mut self) -> Option<i32> {
+    pub(crate) fn signed(&mut self) -> Option<i64> {
         let n = self.number()?;
-        i32::try_from((n >> 1) as i64 ^ -((n & 1) as i64)).ok()
-    }
-    /// Number of elements that follow, each of which takes at least a byte.
-    pub(crate) fn count(&mut self) -> Option<usize> {
-        let n = self.number()?.try_into().ok()?;
-        (n <= self.0.len()).then_some(n)
+        Some((n >> 1) as i64 ^ -((n & 1) as i64))
     }
     pub(crate) fn block(&mut self) -> Option<&'a [u8]> {
-        let n = self.count()?;
-        let (block, rest) = self.0.split_at(n);
+        let n = self.number()?.try_into().ok()?;
+        let (block, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
         Some(block)
-    }
-    pub(crate) fn text(&mut self) -> Option<String> {
-        String::from_utf8(self.block()?.to_vec()).ok()
     }
 }
 

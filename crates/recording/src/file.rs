@@ -6,9 +6,11 @@ use crate::{
     Step, Thread, PAGE, SOURCES,
 };
 use miniz_oxide::deflate::compress_to_vec;
-use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use miniz_oxide::inflate::{decompress_to_vec_with_limit, TINFLStatus};
 use std::collections::HashMap;
+use std::fmt::{self, Arguments};
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -115,7 +117,6 @@ impl Recording {
             )));
         }
         let (Some(sum), Some(packed), Some(body)) = (word(12), word(16), word(20)) else { return Err(cut()) };
-        let damaged = || no("is damaged: its contents do not match its checksum");
         match bytes.len().cmp(&(HEAD + packed as usize)) {
             std::cmp::Ordering::Less => return Err(cut()),
             std::cmp::Ordering::Greater => return Err(no("is damaged: bytes follow the recording's end")),
@@ -125,10 +126,17 @@ impl Recording {
             return Err(no("is larger than the 32 MiB that a recording may have"));
         }
         if crc32fast::hash(&bytes[HEAD..]) != sum {
-            return Err(damaged());
+            return Err(damaged("its contents do not match its checksum"));
         }
-        let body = decompress_to_vec_with_limit(&bytes[HEAD..], body as usize).map_err(|_| damaged())?;
-        parse(&body).ok_or_else(|| no("is damaged: its contents contradict each other"))
+        let other = |has: Arguments<'_>| damaged(format_args!("its body has {has} bytes, and {body} by its head"));
+        let found = decompress_to_vec_with_limit(&bytes[HEAD..], body as usize).map_err(|e| match e.status {
+            TINFLStatus::HasMoreOutput => other(format_args!("more than {body}")),
+            _ => damaged("its body is no raw DEFLATE (RFC 1951), which begins without a head of zlib or gzip"),
+        })?;
+        if found.len() < body as usize {
+            return Err(other(format_args!("{}", found.len())));
+        }
+        parse(&found)
     }
 
     fn body(&self) -> Vec<u8> {
@@ -243,111 +251,246 @@ fn put_sequence(columns: &mut [Writer; COLUMNS], steps: &[Step], rest: Counts) {
     put_others(&mut columns[OTHERS], &rest);
 }
 
-fn get_others(r: &mut Reader<'_>) -> Option<Counts> {
-    Some(Counts {
+/// What is wrong with a body, as a clause. Threads, pages, sequences, steps and packets count from 0, as in the file.
+fn damaged(what: impl fmt::Display) -> Error {
+    Error(format!("is damaged: {what}"))
+}
+
+fn within<T: PartialOrd + fmt::Display>(part: Arguments<'_>, n: T, valid: RangeInclusive<T>) -> Result<T, Error> {
+    if valid.contains(&n) {
+        return Ok(n);
+    }
+    Err(damaged(format_args!("{part} = {n} is not within {} to {}", valid.start(), valid.end())))
+}
+
+/// A step or the rest of a sequence, by their numbers.
+#[derive(Clone, Copy)]
+enum Whose {
+    Step(usize, usize),
+    Rest(usize),
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whose::Step(step, sequence) => write!(f, "step {step} of sequence {sequence}"),
+            Whose::Rest(sequence) => write!(f, "the rest of sequence {sequence}"),
+        }
+    }
+}
+
+fn number(r: &mut Reader<'_>, part: Arguments<'_>) -> Result<u64, Error> {
+    r.number().ok_or_else(|| damaged(format_args!("{part} is cut or has more than 64 bits")))
+}
+
+fn small(r: &mut Reader<'_>, part: Arguments<'_>, valid: RangeInclusive<u32>) -> Result<u32, Error> {
+    let n = within(part, number(r, part)?, (*valid.start()).into()..=(*valid.end()).into())?;
+    Ok(u32::try_from(n).unwrap_or(*valid.end()))
+}
+
+fn signed(r: &mut Reader<'_>, part: Arguments<'_>, valid: RangeInclusive<i64>) -> Result<i64, Error> {
+    let n = r.signed().ok_or_else(|| damaged(format_args!("{part} is cut or has more than 64 bits")))?;
+    within(part, n, valid)
+}
+
+/// The number of something of which there are `count`.
+fn index_of(part: Arguments<'_>, n: u64, count: usize, what: &str) -> Result<usize, Error> {
+    let index = usize::try_from(n).ok().filter(|i| *i < count);
+    index.ok_or_else(|| damaged(format_args!("{part} = {n} is not below {count}, the number of {what}")))
+}
+
+fn index_in(r: &mut Reader<'_>, part: Arguments<'_>, count: usize, what: &str) -> Result<usize, Error> {
+    index_of(part, number(r, part)?, count, what)
+}
+
+/// A number of elements that follow, each of which takes at least a byte.
+fn count(r: &mut Reader<'_>, part: Arguments<'_>) -> Result<usize, Error> {
+    let (n, left) = (number(r, part)?, r.0.len());
+    let found = usize::try_from(n).ok().filter(|n| *n <= left);
+    found.ok_or_else(|| damaged(format_args!("{part} = {n} is more than the {left} bytes that follow")))
+}
+
+fn block<'a>(r: &mut Reader<'a>, part: Arguments<'_>) -> Result<&'a [u8], Error> {
+    r.block().ok_or_else(|| damaged(format_args!("{part} has a length beyond the bytes that follow")))
+}
+
+fn text(r: &mut Reader<'_>, part: Arguments<'_>) -> Result<String, Error> {
+    let bytes = block(r, part)?.to_vec();
+    String::from_utf8(bytes).map_err(|_| damaged(format_args!("{part} is no text in UTF-8")))
+}
+
+/// Counts other than instructions.
+fn get_others(r: &mut Reader<'_>, of: Whose) -> Result<Counts, Error> {
+    let branches = small(r, format_args!("number of branches of {of}"), 0..=u32::MAX)?;
+    Ok(Counts {
         instructions: 0,
-        branches: r.small()?,
-        taken: r.small()?,
-        mispredicted: r.small()?,
-        fences: r.small()?,
-        system_calls: r.small()?,
+        branches,
+        taken: small(r, format_args!("number of taken branches of {of}"), 0..=branches)?,
+        mispredicted: small(r, format_args!("number of mispredicted branches of {of}"), 0..=branches)?,
+        fences: small(r, format_args!("number of fences of {of}"), 0..=u32::MAX)?,
+        system_calls: small(r, format_args!("number of system calls of {of}"), 0..=u32::MAX)?,
     })
 }
 
 /// Sources of the step that follows `steps`: each is a load among `steps`.
-fn get_sources(r: &mut Reader<'_>, steps: &[Step]) -> Option<Sources> {
-    let mut from = Vec::new();
-    for _ in 0..r.small().filter(|n| *n as usize <= SOURCES)? {
-        let distance = r.small()?;
-        steps.get(steps.len().checked_sub(distance as usize)?).filter(|s| s.access.kind.loads())?;
+fn get_sources(r: &mut Reader<'_>, list: Arguments<'_>, steps: &[Step]) -> Result<Sources, Error> {
+    let mut from: Vec<u32> = Vec::new();
+    for _ in 0..small(r, format_args!("length of {list}"), 0..=SOURCES as u32)? {
+        let distance = small(r, format_args!("a distance of {list}"), 0..=u32::MAX)?;
+        let wrong = |why: Arguments<'_>| damaged(format_args!("a distance of {list} = {distance} {why}"));
+        let earlier = steps.len();
+        let source = earlier.checked_sub(distance as usize).and_then(|i| steps.get(i)).ok_or_else(|| {
+            wrong(format_args!("leads to no earlier step of the packet, of which there are {earlier}"))
+        })?;
+        if !source.access.kind.loads() {
+            return Err(wrong(format_args!("leads to a step that loads nothing")));
+        }
+        if let Some(last) = from.last().filter(|last| distance <= **last) {
+            return Err(wrong(format_args!("follows {last}, and distances ascend")));
+        }
         from.push(distance);
     }
-    Some(Sources::new(from))
+    Ok(Sources::new(from))
 }
 
-fn get_sequence(columns: &mut [Reader<'_>; COLUMNS], length: usize, pages: usize) -> Option<(Arc<[Step]>, Counts)> {
+fn get_place(
+    columns: &mut [Reader<'_>; COLUMNS],
+    what: u64,
+    of: Whose,
+    page_before: &mut i64,
+    pages: usize,
+) -> Result<Place, Error> {
+    let kind = within(format_args!("place of {of}"), what >> 3 & 7, 0..=4)?;
+    let valid = match kind {
+        0 | 2 => -LARGEST_OFFSET..=LARGEST_OFFSET,
+        4 => 0..=PAGE as i32 - 1,
+        _ => 0..=LARGEST_OFFSET,
+    };
+    let valid = i64::from(*valid.start())..=i64::from(*valid.end());
+    let offset = signed(&mut columns[OFFSETS], format_args!("offset of {of}"), valid)?;
+    Ok(match kind {
+        0 => Place::Frame(offset as i32),
+        1 => Place::Metadata(offset as u32),
+        2 => Place::Reply(offset as i32),
+        3 => Place::ReplyMetadata(offset as u32),
+        _ => {
+            let step = signed(&mut columns[PAGES], format_args!("page of {of}"), i64::MIN..=i64::MAX)?;
+            *page_before = page_before.saturating_add(step);
+            if usize::try_from(*page_before).map_or(true, |p| p >= pages) {
+                return Err(damaged(format_args!(
+                    "page of {of} = {page_before} is not below {pages}, the number of pages"
+                )));
+            }
+            Place::Memory { page: *page_before as u32, offset: offset as u16 }
+        }
+    })
+}
+
+fn get_sequence(
+    columns: &mut [Reader<'_>; COLUMNS],
+    sequence: usize,
+    length: usize,
+    pages: usize,
+) -> Result<(Arc<[Step]>, Counts), Error> {
     let mut steps: Vec<Step> = Vec::new();
     let mut page_before = 0;
-    for _ in 0..length {
-        let what = u64::from(columns[WHAT].byte()?);
-        let kind = *ACCESS_KINDS.get((what & 7) as usize)?;
-        let mut before = if what & HAS_OTHERS == 0 { Counts::default() } else { get_others(&mut columns[OTHERS])? };
-        before.instructions = columns[INSTRUCTIONS].small()?;
-        let offset = columns[OFFSETS].signed()?;
-        if offset.abs() > LARGEST_OFFSET {
-            return None;
-        }
-        let positive = || u32::try_from(offset).ok();
-        let place = match what >> 3 & 7 {
-            0 => Place::Frame(offset),
-            1 => Place::Metadata(positive()?),
-            2 => Place::Reply(offset),
-            3 => Place::ReplyMetadata(positive()?),
-            4 => {
-                page_before += i64::from(columns[PAGES].signed()?);
-                let page = usize::try_from(page_before).ok().filter(|p| *p < pages)?;
-                Place::Memory { page: page as u32, offset: offset.try_into().ok().filter(|o| u64::from(*o) < PAGE)? }
-            }
-            _ => return None,
+    for i in 0..length {
+        let of = Whose::Step(i, sequence);
+        let first = columns[WHAT].byte().ok_or_else(|| damaged(format_args!("column 0 ends before {of}")))?;
+        let what = u64::from(first);
+        let kind = within(format_args!("kind of {of}"), what & 7, 0..=ACCESS_KINDS.len() as u64 - 1)?;
+        let kind = ACCESS_KINDS[kind as usize];
+        let mut before = if what & HAS_OTHERS == 0 { Counts::default() } else { get_others(&mut columns[OTHERS], of)? };
+        before.instructions =
+            small(&mut columns[INSTRUCTIONS], format_args!("number of instructions of {of}"), 0..=u32::MAX)?;
+        let place = get_place(columns, what, of, &mut page_before, pages)?;
+        let most = match place {
+            Place::Memory { offset, .. } => PAGE as u32 - u32::from(offset), // to the page's end
+            _ => LARGEST_OFFSET as u32,
         };
+        let bytes = small(&mut columns[BYTES], format_args!("number of bytes of {of}"), 1..=most)?;
         let (mut address_from, mut branches_from) = Default::default();
         if what & HAS_SOURCES != 0 {
-            address_from = get_sources(&mut columns[FROM], &steps)?;
-            branches_from = get_sources(&mut columns[FROM], &steps)?;
-        }
-        let bytes = columns[BYTES].small()?;
-        if bytes > LARGEST_OFFSET as u32 {
-            return None;
+            address_from = get_sources(&mut columns[FROM], format_args!("address_from of {of}"), &steps)?;
+            branches_from = get_sources(&mut columns[FROM], format_args!("branches_from of {of}"), &steps)?;
         }
         steps.push(Step { before, branches_from, access: Access { kind, place, bytes, address_from } });
     }
-    let instructions = columns[INSTRUCTIONS].small()?;
-    Some((steps.into(), Counts { instructions, ..get_others(&mut columns[OTHERS])? }))
+    let of = Whose::Rest(sequence);
+    let instructions = small(&mut columns[INSTRUCTIONS], format_args!("number of instructions of {of}"), 0..=u32::MAX)?;
+    Ok((steps.into(), Counts { instructions, ..get_others(&mut columns[OTHERS], of)? }))
 }
 
-/// Reads a body; `None` if it contradicts itself.
-fn parse(body: &[u8]) -> Option<Recording> {
+fn get_about(r: &mut Reader<'_>) -> Result<About, Error> {
+    let mut texts = ["program", "version", "date", "machine", "recorder"].map(|part| (part, String::new()));
+    for (part, into) in &mut texts {
+        *into = text(r, format_args!("{part}"))?;
+    }
+    let [program, version, date, machine, recorder] = texts.map(|(_, text)| text);
+    let boundary = small(r, format_args!("boundary"), 0..=BOUNDARIES.len() as u32 - 1)?;
+    let words = count(r, format_args!("number of arguments"))?;
+    let command = (0..words).map(|i| text(r, format_args!("argument {i}"))).collect::<Result<_, _>>()?;
+    Ok(About { program, version, command, date, machine, recorder, boundary: BOUNDARIES[boundary as usize] })
+}
+
+fn get_page(r: &mut Reader<'_>, i: usize, threads: usize) -> Result<Page, Error> {
+    let n = number(r, format_args!("page {i}"))?;
+    let thread = match (n >> 2).checked_sub(1) {
+        None => None,
+        Some(thread) => Some(index_of(format_args!("thread of page {i}"), thread, threads, "threads")? as u32),
+    };
+    Ok(Page { kind: PAGE_KINDS[(n & 3) as usize], thread })
+}
+
+/// Reads a body.
+fn parse(body: &[u8]) -> Result<Recording, Error> {
     let mut r = Reader(body);
-    let (program, version, date) = (r.text()?, r.text()?, r.text()?);
-    let (machine, recorder) = (r.text()?, r.text()?);
-    let boundary = *BOUNDARIES.get(r.number()? as usize)?;
-    let command = (0..r.count()?).map(|_| r.text()).collect::<Option<_>>()?;
-    let about = About { program, version, command, date, machine, recorder, boundary };
-    let threads = (0..r.count()?).map(|_| Some(Thread { name: r.text()? })).collect::<Option<Vec<_>>>()?;
+    let about = get_about(&mut r)?;
+    let mut threads = Vec::new();
+    for i in 0..count(&mut r, format_args!("number of threads"))? {
+        threads.push(Thread { name: text(&mut r, format_args!("name of thread {i}"))? });
+    }
     let mut pages = Vec::new();
-    for _ in 0..r.count()? {
-        let n = r.number()?;
-        let thread = (n >> 2).checked_sub(1).map(u32::try_from).transpose().ok()?;
-        if thread.is_some_and(|t| t as usize >= threads.len()) {
-            return None;
-        }
-        pages.push(Page { kind: PAGE_KINDS[(n & 3) as usize], thread });
+    for i in 0..count(&mut r, format_args!("number of pages"))? {
+        pages.push(get_page(&mut r, i, threads.len())?);
     }
-    let lengths = (0..r.count()?).map(|_| r.number()?.try_into().ok()).collect::<Option<Vec<usize>>>()?;
-    let mut blocks = Vec::new();
-    for _ in 0..COLUMNS {
-        blocks.push(Reader(r.block()?));
+    let mut lengths = Vec::new();
+    for i in 0..count(&mut r, format_args!("number of sequences"))? {
+        lengths.push(number(&mut r, format_args!("length of sequence {i}"))? as usize);
     }
-    let mut columns: [Reader<'_>; COLUMNS] = blocks.try_into().ok()?;
-    let sequences =
-        lengths.into_iter().map(|n| get_sequence(&mut columns, n, pages.len())).collect::<Option<Vec<_>>>()?;
+    let mut columns: [Reader<'_>; COLUMNS] = std::array::from_fn(|_| Reader(&[]));
+    for (i, column) in columns.iter_mut().enumerate() {
+        *column = Reader(block(&mut r, format_args!("column {i}"))?);
+    }
+    let mut sequences = Vec::new();
+    for (i, length) in lengths.into_iter().enumerate() {
+        sequences.push(get_sequence(&mut columns, i, length, pages.len())?);
+    }
     let mut packets = Vec::new();
-    for _ in 0..r.count()? {
-        let (thread, burst, received) = (r.small()?, r.small()?, r.small()?);
-        let (steps, rest) = sequences.get(r.number()? as usize)?.clone();
-        if thread as usize >= threads.len() {
-            return None;
-        }
-        let sent = r.number()?;
+    for i in 0..count(&mut r, format_args!("number of packets"))? {
+        let thread = index_in(&mut r, format_args!("thread of packet {i}"), threads.len(), "threads")? as u32;
+        let burst = small(&mut r, format_args!("burst of packet {i}"), 0..=u32::MAX)?;
+        let received = small(&mut r, format_args!("length of packet {i}"), 0..=u32::MAX)?;
+        let sequence = index_in(&mut r, format_args!("sequence of packet {i}"), sequences.len(), "sequences")?;
+        let (steps, rest) = sequences[sequence].clone();
+        let sent = number(&mut r, format_args!("outcome of packet {i}"))?;
+        let bytes = |n: u64| {
+            within(format_args!("number of bytes that packet {i} sent"), n, 0..=u32::MAX.into()).map(|n| n as u32)
+        };
         let outcome = match (sent & 1, sent >> 1) {
-            (1, bytes) => Outcome::Forwarded(bytes.try_into().ok()?),
+            (1, n) => Outcome::Forwarded(bytes(n)?),
             (_, 0) => Outcome::Consumed,
-            (_, more) => Outcome::Replied((more - 1).try_into().ok()?),
+            (_, more) => Outcome::Replied(bytes(more - 1)?),
         };
         packets.push(Packet { thread, burst, received, outcome, steps, rest });
     }
-    let read = r.0.is_empty() && columns.iter().all(|c| c.0.is_empty());
-    read.then_some(Recording { about, threads, pages, packets })
+    if !r.0.is_empty() {
+        return Err(damaged(format_args!("{} bytes of the body follow the last packet", r.0.len())));
+    }
+    match columns.iter().enumerate().find(|(_, column)| !column.0.is_empty()) {
+        Some((i, column)) => Err(damaged(format_args!("{} bytes of column {i} follow the last step", column.0.len()))),
+        None => Ok(Recording { about, threads, pages, packets }),
+    }
 }
 
 #[cfg(test)]
@@ -452,20 +595,114 @@ mod tests {
             for value in [0, 1, 0x7f, 0x80, 0xff, body[n] ^ 1] {
                 let mut changed = body.clone();
                 changed[n] = value;
-                let Some(r) = parse(&changed) else { continue };
+                let Ok(r) = parse(&changed) else { continue };
                 let sources = |s: &Step| s.access.address_from.iter().count() + s.branches_from.iter().count();
                 for p in &r.packets {
                     assert!((p.thread as usize) < r.threads.len());
                     assert!(p.steps.iter().all(|s| sources(s) <= 2 * SOURCES));
                 }
             }
-            assert!(parse(&body[..n]).is_none());
+            assert!(parse(&body[..n]).is_err());
         }
-        let mut wrong = sample();
-        wrong.packets[0].steps = vec![step(1, AccessKind::Load, Place::Frame(0), &[1])].into();
-        assert!(parse(&wrong.body()).is_none(), "a source before the first step");
-        wrong.packets[0].steps = vec![step(1, AccessKind::Load, Place::Memory { page: 2, offset: 0 }, &[])].into();
-        assert!(parse(&wrong.body()).is_none(), "a page that is not there");
+    }
+
+    /// Other programs write recordings by docs/use/recording-format.md: what is wrong is said with part, value and valid range.
+    #[test]
+    fn a_fault_names_its_part_its_value_and_what_is_valid() {
+        let refused = |change: &dyn Fn(&mut Recording)| {
+            let mut r = sample();
+            change(&mut r);
+            parse(&r.body()).unwrap_err().0
+        };
+        let load = |bytes, place: Place, from: &[u32]| {
+            let s = step(1, AccessKind::Load, place, from);
+            Step { access: Access { bytes, ..s.access }, ..s }
+        };
+        let memory = |page, offset| Place::Memory { page, offset };
+        for (steps, said) in [
+            (
+                vec![load(8, Place::Frame(0), &[1])],
+                "address_from of step 0 of sequence 0 = 1 leads to no earlier step of the packet, of which there are 0",
+            ),
+            (vec![load(8, memory(2, 0), &[])], "page of step 0 of sequence 0 = 2 is not below 2, the number of pages"),
+            (vec![load(8, memory(0, 4096), &[])], "offset of step 0 of sequence 0 = 4096 is not within 0 to 4095"),
+            (vec![load(8, memory(0, 4090), &[])], "number of bytes of step 0 of sequence 0 = 8 is not within 1 to 6"),
+            (
+                vec![load(0, Place::Frame(0), &[])],
+                "number of bytes of step 0 of sequence 0 = 0 is not within 1 to 1048576",
+            ),
+            (
+                vec![load(8, Place::Frame(-1_048_577), &[])],
+                "offset of step 0 of sequence 0 = -1048577 is not within -1048576 to 1048576",
+            ),
+            (
+                vec![load(8, Place::Metadata(1 << 21), &[])],
+                "offset of step 0 of sequence 0 = 2097152 is not within 0 to 1048576",
+            ),
+            (
+                vec![step(1, AccessKind::Store, Place::Frame(0), &[]), load(8, Place::Frame(0), &[1])],
+                "address_from of step 1 of sequence 0 = 1 leads to a step that loads nothing",
+            ),
+        ] {
+            let e = refused(&|r| r.packets[0].steps = steps.clone().into());
+            assert!(e.starts_with("is damaged: ") && e.ends_with(said), "{e}");
+        }
+        let counts = |branches, taken, mispredicted| Counts { branches, taken, mispredicted, ..Counts::default() };
+        for (rest, said) in [
+            (counts(1, 2, 0), "number of taken branches of the rest of sequence 0 = 2 is not within 0 to 1"),
+            (counts(1, 0, 2), "number of mispredicted branches of the rest of sequence 0 = 2 is not within 0 to 1"),
+        ] {
+            let e = refused(&|r| r.packets[0].rest = rest);
+            assert!(e.ends_with(said), "{e}");
+        }
+        let e = refused(&|r| r.packets[1].thread = 9);
+        assert!(e.contains("thread of packet 1 = 9 is not below "), "{e}");
+        let e = refused(&|r| r.pages[1].thread = Some(9));
+        assert!(e.contains("thread of page 1 = 9 is not below "), "{e}");
+
+        let body = sample().body();
+        let patched = |from: &[u8], to: &[u8]| {
+            let at = body.windows(from.len()).position(|w| w == from).expect("the bytes are there");
+            let why = parse(&[&body[..at], to, &body[at + from.len()..]].concat()).unwrap_err();
+            why.0
+        };
+        // Two distances, 1 and 2, and none of branches; then the name of the program.
+        let list = [2, 1, 2, 0];
+        assert!(patched(&list, &[2, 1, 1, 0])
+            .ends_with("address_from of step 2 of sequence 0 = 1 follows 1, and distances ascend"));
+        assert!(patched(&list, &[2, 2, 1, 0])
+            .ends_with("address_from of step 2 of sequence 0 = 1 follows 2, and distances ascend"));
+        assert!(
+            patched(&list, &[2, 0, 2, 0]).ends_with("= 0 leads to no earlier step of the packet, of which there are 2")
+        );
+        assert!(patched(&list, &[5, 1, 2, 0])
+            .ends_with("length of address_from of step 2 of sequence 0 = 5 is not within 0 to 4"));
+        let name = sample().about.program;
+        let utf8 = [&[name.len() as u8][..], &vec![0xff; name.len()]].concat();
+        let as_written = [&[name.len() as u8][..], name.as_bytes()].concat();
+        assert_eq!(patched(&as_written, &utf8), "is damaged: program is no text in UTF-8");
+        let more = parse(&[&body[..], &[0]].concat()).unwrap_err().0;
+        assert_eq!(more, "is damaged: 1 bytes of the body follow the last packet");
+    }
+
+    /// A file whose checksum is right, and whose body is another than its head says.
+    #[test]
+    fn a_body_that_is_not_as_the_head_says_is_named() {
+        let body = sample().body();
+        let file = |packed: &[u8], length: usize| {
+            let words = [VERSION, crc32fast::hash(packed), packed.len() as u32, length as u32];
+            [&MAGIC[..], &words.map(u32::to_le_bytes).concat(), packed].concat()
+        };
+        let raw = compress_to_vec(&body, 9);
+        assert_eq!(Recording::from_bytes(&file(&raw, body.len())), Ok(sample()));
+        let n = body.len();
+        assert_eq!(
+            why(&file(&raw, n - 1)),
+            format!("is damaged: its body has more than {0} bytes, and {0} by its head", n - 1)
+        );
+        assert_eq!(why(&file(&raw, n + 1)), format!("is damaged: its body has {n} bytes, and {} by its head", n + 1));
+        let zlib = miniz_oxide::deflate::compress_to_vec_zlib(&body, 9);
+        assert!(why(&file(&zlib, n)).contains("is no raw DEFLATE (RFC 1951)"));
     }
 
     /// 1,000 packets of 100 accesses each to random places of a table of 1,000 pages.

@@ -41,9 +41,13 @@ impl RoleLayout for Applications {
             if largest > BUFFERS.1 {
                 let replayed = s.traffic_of(t).pcap().filter(|_| of == "capture");
                 let file = replayed.map_or(String::new(), |p| format!("traffic.pcap.file = \"{}\": ", p.file));
+                let advice = match of {
+                    "capture" => "; capture with the NIC's segmentation and receive offloads off (`ethtool -K`)",
+                    "recording" => "; record the program with smaller messages",
+                    _ => "",
+                };
                 return Err(format!(
-                    "{file}the {of} of tenant[{}] has a message of {largest} bytes, and a receive buffer has {} at most; \
-                     capture with the NIC's segmentation and receive offloads off (`ethtool -K`)",
+                    "{file}the {of} of tenant[{}] has a message of {largest} bytes, and a receive buffer has {} at most{advice}",
                     t.index(),
                     BUFFERS.1
                 ));
