@@ -25,12 +25,14 @@ pub(crate) struct Process {
     pub pid: Tid,
     memory: File,
     mappings: Vec<Mapping>,
+    /// What [`Process::loader_stop`] has found, once it has looked.
+    loader_stop: Option<Option<u64>>,
 }
 
 impl Process {
     pub(crate) fn open(pid: Tid) -> std::io::Result<Process> {
         let memory = File::open(format!("/proc/{pid}/mem"))?;
-        Ok(Process { pid, memory, mappings: Vec::new() })
+        Ok(Process { pid, memory, mappings: Vec::new(), loader_stop: None })
     }
 
     /// Reads memory of the process, up to the first byte that cannot be read.
@@ -64,6 +66,24 @@ impl Process {
     pub(crate) fn mapping(&self, address: u64) -> Option<&Mapping> {
         let at = self.mappings.partition_point(|m| m.end <= address);
         self.mappings.get(at).filter(|m| m.start <= address)
+    }
+
+    /// Whether an address is one of code.
+    pub(crate) fn executes(&mut self, address: u64) -> bool {
+        if self.mapping(address).is_none() {
+            self.refresh();
+        }
+        self.mapping(address).is_some_and(|m| m.executable)
+    }
+
+    /// Address of the function that the dynamic loader calls for debuggers when the list of loaded files has changed: after it
+    /// has loaded the program's libraries and before their constructors, and at each dlopen(). None in a static program.
+    pub(crate) fn loader_stop(&mut self) -> Option<u64> {
+        if self.loader_stop.is_none() {
+            self.refresh();
+            self.loader_stop = Some(self.symbol("_dl_debug_state").map(|(address, _)| address));
+        }
+        self.loader_stop.flatten()
     }
 
     /// Whether a descriptor is a socket, and one of those that `only` names.

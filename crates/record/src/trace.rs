@@ -31,6 +31,8 @@ enum Mode {
     Native,
     /// The thread runs natively in a function, whose return is awaited with the stack pointer `stack`.
     Call { call: dpdk::Call, back: u64, stack: u64, burst: Option<Box<Burst>> },
+    /// The thread runs natively through work that is not recorded, whose end is awaited.
+    Pass,
     /// The thread executes one instruction of a burst's work.
     Step { burst: Box<Burst>, meaning: Rc<Meaning>, before: Box<Registers>, system_call: Option<Box<Raw>> },
 }
@@ -257,6 +259,14 @@ impl Tracer<'_> {
         Ok(())
     }
 
+    /// Where a thread stops while the boundary is not found, which a library that is not loaded yet may have.
+    fn loader_stop(&mut self, process: usize) -> Option<u64> {
+        if !self.started || matches!(self.options.between, Between::Sockets { .. }) {
+            return None;
+        }
+        self.processes[process].loader_stop()
+    }
+
     /// Addresses at which a thread that runs natively stops.
     fn entries(&self, process: usize) -> Vec<u64> {
         match &self.options.between {
@@ -326,18 +336,25 @@ impl Tracer<'_> {
                 let back = *back;
                 self.run_to(tid, back, signal)
             }
+            Mode::Pass => self.pass(tid, signal),
             Mode::Step { .. } => sys::go(tid, Go::Step, signal),
         }
     }
 
     fn run_natively(&mut self, tid: Tid, signal: i32) -> std::io::Result<()> {
-        let mut addresses = [0; 4];
         let process = self.threads[&tid].process;
+        let four = |points: &[u64]| {
+            let mut addresses = [0; 4];
+            addresses.iter_mut().zip(points).for_each(|(a, p)| *a = *p);
+            addresses
+        };
         let (entries, awaited) = (self.entries(process), self.dpdk.awaited(process));
-        let points = if entries.is_empty() { &awaited } else { &entries };
-        addresses.iter_mut().zip(points).for_each(|(a, p)| *a = *p);
-        let executed = entries.len() >= points.len();
-        self.set_points(tid, if executed { Points::Executed(addresses) } else { Points::Written(addresses) })?;
+        let points = match (&entries[..], &awaited[..]) {
+            ([], []) => Points::Executed(four(self.loader_stop(process).as_slice())),
+            ([], awaited) => Points::Written(four(awaited)),
+            (entries, _) => Points::Executed(four(entries)),
+        };
+        self.set_points(tid, points)?;
         let sockets = self.only_sockets().is_some() && self.started;
         sys::go(tid, if sockets { Go::ToSystemCall } else { Go::Run }, signal)
     }
@@ -359,13 +376,16 @@ impl Tracer<'_> {
     /// A thread stopped for SIGTRAP: at a breakpoint, after a step, or for a reason of its own.
     fn at_trap(&mut self, tid: Tid) -> std::io::Result<()> {
         let raw = sys::registers(tid)?;
+        let t = &self.threads[&tid];
+        let (process, own) = (t.process, is_at(t.points, raw.rip));
+        let entered = own && self.entries(process).contains(&raw.rip);
+        let passed = matches!(t.mode, Mode::Pass) && self.leaves(tid, &raw);
         let t = self.threads.get_mut(&tid).expect("the thread is known");
-        let own = is_at(t.points, raw.rip);
         let written = matches!(t.points, Points::Written(_)) && sys::takes_written(tid)?;
         match std::mem::replace(&mut t.mode, Mode::Native) {
-            Mode::Native if own => self.at_entry(tid, &raw),
-            Mode::Native if written => {
-                let process = t.process;
+            Mode::Native if entered => self.at_entry(tid, &raw),
+            // The functions of a port, or the loaded files, have changed.
+            Mode::Native if written || own => {
                 if let Err(e) = self.look_for_boundary(process) {
                     self.dpdk.refused = Some(e);
                 }
@@ -375,7 +395,8 @@ impl Tracer<'_> {
             Mode::Call { call, back, stack, burst } if raw.rip == back && raw.rsp > stack => {
                 self.returned(tid, &raw, call, burst)
             }
-            mode @ Mode::Call { .. } => {
+            Mode::Pass if passed => self.left(tid, &raw),
+            mode @ (Mode::Call { .. } | Mode::Pass) => {
                 t.mode = mode;
                 self.go_on(tid, if own { 0 } else { libc::SIGTRAP })
             }
@@ -416,26 +437,21 @@ impl Tracer<'_> {
     /// Executes the next instruction of a burst's work, or ends the work.
     fn step(&mut self, tid: Tid, raw: &Raw, burst: Box<Burst>) -> std::io::Result<()> {
         if burst.flow.instructions > self.options.longest {
-            self.given_up += 1;
-            return self.run_natively(tid, 0);
+            return self.give_up(tid);
         }
         let process = self.threads[&tid].process;
         match &self.options.between {
             Between::Dpdk if self.dpdk.is_entry(process, raw.rip) => return self.at_driver(tid, raw, Some(burst)),
-            Between::Addresses { .. } if self.leaves(tid, raw) => {
+            // Work that ends where it begins has to get there anew.
+            Between::Addresses { .. } if burst.flow.instructions > 0 && self.leaves(tid, raw) => {
                 self.complete(tid, raw, &burst);
-                return if self.addresses.entries(process).contains(&raw.rip) {
-                    self.at_enter(tid, raw)
-                } else {
-                    self.run_natively(tid, 0)
-                };
+                return self.left(tid, raw);
             }
             _ => {}
         }
         let Some(meaning) = self.meaning(process, raw.rip) else {
             // The program is about to fail by itself, or executes what no decoder knows.
-            self.given_up += 1;
-            return self.run_natively(tid, 0);
+            return self.give_up(tid);
         };
         let mut system_call = None;
         if meaning.system_call && self.only_sockets().is_some() {
@@ -459,6 +475,15 @@ impl Tracer<'_> {
             return self.run_to(tid, next, 0);
         }
         sys::go(tid, Go::Step, 0)
+    }
+
+    /// Lets a thread go on natively with work that is too long, or cannot be recorded.
+    fn give_up(&mut self, tid: Tid) -> std::io::Result<()> {
+        self.given_up += 1;
+        match self.options.between {
+            Between::Addresses { .. } => self.pass(tid, 0),
+            _ => self.run_natively(tid, 0),
+        }
     }
 
     fn meaning(&mut self, process: usize, rip: u64) -> Option<Rc<Meaning>> {

@@ -158,8 +158,7 @@ fn an_attached_program_goes_on() {
 #[test]
 fn threads_are_recorded_by_themselves() {
     let Some(program) = program("threads.c") else { return };
-    let enter = Between::Addresses { enter: "handle".into(), leave: None, frame: None };
-    let r = made(&options(run(&program, &[]), enter, 200));
+    let r = made(&options(run(&program, &[]), enter("handle", None), 200));
     assert!(r.threads.len() > 1, "{:?}", r.threads);
     let (mut own, mut shared) = (0, 0);
     for p in &r.packets {
@@ -220,20 +219,78 @@ fn refused(o: &Options) -> String {
     record(o, &mut |_| Told::Continue).unwrap_err().to_string()
 }
 
+fn enter(name: &str, leave: Option<&str>) -> Between {
+    Between::Addresses { enter: name.into(), leave: leave.map(Into::into), frame: None }
+}
+
+fn instructions(r: &Recording) -> Vec<u32> {
+    r.packets.iter().map(|p| p.total().instructions).collect()
+}
+
+/// Two calls of three are short. down(n) has 6 n + 4 instructions, of which 3 come before the recursive call; of rounds(n) each
+/// of n + 1 rounds has 3, and 2 follow.
+#[test]
+fn work_that_runs_natively_holds_no_packets_of_its_own() {
+    let Some(program) = program("calls.c") else { return };
+    let (short, long) = (|n: u32| 6 * n + 4, |n: u32| 3 * (n + 1) + 2);
+    for (argument, name, instructions_of) in [("d", "down", &short as &dyn Fn(u32) -> u32), ("r", "rounds", &long)] {
+        let o = options(run(&program, &[argument]), enter(name, None), 20);
+        let limit = instructions_of(4) + 1;
+        let r = made(&Options { longest: limit.into(), ..o.clone() });
+        assert_eq!(instructions(&r), vec![instructions_of(4); 20], "{name}: the long calls are let go as a whole");
+        let r = made(&Options { skip: 2, packets: 4, ..o });
+        let want = [200, 4, 4, 200].map(instructions_of);
+        assert_eq!(instructions(&r), want, "{name}: two whole calls pass");
+    }
+}
+
+/// Work that ends where it begins lasts from one arrival to the next: a round of `rounds`, or what leads to the next call.
+#[test]
+fn work_may_end_where_it_begins() {
+    let Some(program) = program("calls.c") else { return };
+    let r = made(&options(run(&program, &["r"]), enter("rounds", Some("rounds")), 4));
+    assert_eq!(instructions(&r), [3, 3, 3, 3]);
+    let r = made(&Options { skip: 3, ..options(run(&program, &["r"]), enter("rounds", Some("rounds")), 4) });
+    assert!(r.packets[0].total().instructions == 3 && r.packets[1].total().instructions > 3, "{:?}", instructions(&r));
+}
+
+/// The program sorts i numbers of 4 bytes, which begin a page, in call i of the C library's qsort; all of them are recorded.
+#[test]
+fn functions_of_libraries_are_recorded_from_the_first_call_on() {
+    let Some(program) = program("calls.c") else { return };
+    let recorded = || made(&options(run(&program, &["q"]), enter("qsort", None), 20));
+    let (a, b) = (recorded(), recorded());
+    let read = |p: &Packet| -> Vec<(u32, u64)> {
+        let compared = p.steps.iter().map(|s| s.access).filter(|a| a.bytes == 4 && a.kind == AccessKind::Load);
+        compared
+            .filter_map(|a| match a.place {
+                Place::Memory { page, offset } => Some((page, u64::from(offset) + 4)),
+                _ => None,
+            })
+            .collect()
+    };
+    let first = read(&a.packets[1]);
+    let (numbers, _) = first.iter().find(|(_, end)| *end == 4).expect("the first number is compared");
+    for (i, p) in (1u64..).zip(&a.packets).skip(1) {
+        let end = read(p).into_iter().filter(|(page, _)| page == numbers).map(|(_, end)| end).max();
+        assert_eq!(end, Some(4 * i), "call {i}");
+    }
+    assert_eq!(a.packets.len(), 20);
+    assert_eq!((a.packets, a.pages), (b.packets, b.pages));
+}
+
 #[test]
 fn refusals_are_sentences() {
     let Some(program) = program("chase.c") else { return };
-    let enter = |name: &str| Between::Addresses { enter: name.into(), leave: None, frame: None };
-    let e = refused(&options(run(&program, &["10"]), enter("no_such_symbol"), 1));
+    let e = refused(&options(run(&program, &["10"]), enter("no_such_symbol", None), 1));
     assert!(e.ends_with("neither the program nor its libraries have a symbol no_such_symbol."), "{e}");
-    let leaving = |leave: &str| Between::Addresses { enter: "handle".into(), leave: Some(leave.into()), frame: None };
-    let e = refused(&options(run(&program, &["10"]), leaving("main"), 1));
+    let e = refused(&options(run(&program, &["10"]), enter("handle", Some("main")), 1));
     assert!(e.ends_with("the program reached handle, but not main after it."), "{e}");
-    let e = refused(&options(run(&program, &["10"]), leaving("no_such_symbol"), 1));
+    let e = refused(&options(run(&program, &["10"]), enter("handle", Some("no_such_symbol")), 1));
     assert!(e.ends_with("the program and its libraries do not have both handle and no_such_symbol."), "{e}");
     let e = refused(&options(run(&program, &["10"]), Between::Dpdk, 1));
     assert!(e.contains("ended before it had handled a packet; the program has no rte_eth_fp_ops"), "{e}");
-    let e = refused(&options(run(&program, &["10"]), enter("0xhandle"), 1));
+    let e = refused(&options(run(&program, &["10"]), enter("0xhandle", None), 1));
     assert_eq!(e, "0xhandle is no hexadecimal address, such as 0x401136.");
     let e = refused(&options(Target::Attach(i32::MAX), handle(), 1));
     assert_eq!(e, format!("process {}: does not exist.", i32::MAX));

@@ -1,6 +1,6 @@
 //! Packets between addresses or symbols that the user names.
 
-use super::{Raw, Tracer};
+use super::{Mode, Raw, Tracer};
 use crate::burst::{Frame, Piece};
 use crate::process::Process;
 use crate::sys::{self, Tid};
@@ -61,13 +61,13 @@ impl Tracer<'_> {
     /// A thread is where a packet's work begins.
     pub(super) fn at_enter(&mut self, tid: Tid, raw: &Raw) -> std::io::Result<()> {
         self.addresses.reached = true;
-        if !self.wants(1) {
-            // Past the breakpoint's instruction, which the kernel executes without stopping again.
-            return self.run_natively(tid, 0);
-        }
         let process = &self.processes[self.threads[&tid].process];
         let back = process.word(raw.rsp).unwrap_or_default();
         self.threads.get_mut(&tid).expect("the thread is known").entry = (raw.rsp, back);
+        if !self.wants(1) {
+            // Past the breakpoint's instruction, which the kernel executes without stopping again.
+            return self.pass(tid, 0);
+        }
         let mut frame = Frame::default();
         if let Between::Addresses { frame: Some((pointer, length)), .. } = &self.options.between {
             let r = sys::address_registers(raw);
@@ -76,6 +76,26 @@ impl Tracer<'_> {
             frame.data.push(Piece { start, end: start.saturating_add(bytes), zero: start });
         }
         self.begin(tid, raw, vec![frame])
+    }
+
+    /// Lets a thread run natively to the end of the work that it is in; a recursive call within is no work of its own.
+    pub(super) fn pass(&mut self, tid: Tid, signal: i32) -> std::io::Result<()> {
+        let t = self.threads.get_mut(&tid).expect("the thread is known");
+        let leave = self.addresses.found.get(&t.process).and_then(|found| found.1);
+        let end = leave.unwrap_or(t.entry.1);
+        if !self.processes[t.process].executes(end) {
+            return self.run_natively(tid, signal); // begun within a function, without its return address
+        }
+        t.mode = Mode::Pass;
+        self.run_to(tid, end, signal)
+    }
+
+    /// The work of a thread has ended, and other work may begin right here.
+    pub(super) fn left(&mut self, tid: Tid, raw: &Raw) -> std::io::Result<()> {
+        if self.addresses.entries(self.threads[&tid].process).contains(&raw.rip) {
+            return self.at_enter(tid, raw);
+        }
+        self.run_natively(tid, 0)
     }
 
     /// Whether a packet's work has ended: at the address to leave, or with the return of the function that was entered.
