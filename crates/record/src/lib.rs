@@ -8,6 +8,8 @@ mod burst;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod flow;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod indirect;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod instruction;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod predictor;

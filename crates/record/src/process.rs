@@ -1,5 +1,6 @@
 //! Knowledge of the kernel about a process: its mappings, its memory, its descriptors, and symbols of its program files.
 
+use crate::indirect;
 use crate::sys::Tid;
 use crate::{Protocol, Sockets};
 use hostnet_recording::PageKind;
@@ -8,6 +9,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+
+/// Function that the dynamic loader calls for debuggers, and exports.
+const LOADER_STOP: &str = "_dl_debug_state";
 
 /// A mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +22,14 @@ pub(crate) struct Mapping {
     pub executable: bool,
     pub path: String,
     pub kind: PageKind,
+}
+
+/// Where a function is.
+pub(crate) enum Function {
+    /// The address of its first instruction.
+    At(u64),
+    /// The address of the word that tells, and which the loader has not written yet.
+    Awaited(u64),
 }
 
 /// A process that is recorded.
@@ -81,7 +93,7 @@ impl Process {
     pub(crate) fn loader_stop(&mut self) -> Option<u64> {
         if self.loader_stop.is_none() {
             self.refresh();
-            self.loader_stop = Some(self.symbol("_dl_debug_state").map(|(address, _)| address));
+            self.loader_stop = Some(self.symbol(LOADER_STOP).map(|(address, _)| address));
         }
         self.loader_stop.flatten()
     }
@@ -106,17 +118,44 @@ impl Process {
 
     /// Address of a symbol in the program or in a library that is loaded, with its size.
     pub(crate) fn symbol(&self, name: &str) -> Option<(u64, u64)> {
-        let mut seen = Vec::new();
-        for m in self.mappings.iter().filter(|m| m.path.starts_with('/')) {
-            if seen.contains(&&m.path) || !self.mappings.iter().any(|n| n.path == m.path && n.executable) {
-                continue;
+        self.files().find_map(|m| self.file_symbol(m, name))
+    }
+
+    /// The function of a name in the program or in a library that is loaded.
+    pub(crate) fn function(&self, name: &str) -> Option<Function> {
+        self.files().find_map(|m| {
+            let bytes = std::fs::read(self.file(&m.path)).ok()?;
+            match indirect::resolver(&bytes, name) {
+                Some(resolver) => self.implementation(m, resolver, name),
+                None => self.file_symbol(m, name).map(|(address, _)| Function::At(address)),
             }
-            seen.push(&m.path);
-            if let Some((address, size)) = self.file_symbol(m, name) {
-                return Some((address, size));
+        })
+    }
+
+    /// The implementation of an indirect function, whose file is mapped from `of` on.
+    fn implementation(&self, of: &Mapping, resolver: u64, name: &str) -> Option<Function> {
+        let code = |address| self.mapping(address).is_some_and(|m| m.executable && m.path == of.path);
+        let mut awaited = None;
+        for m in self.files() {
+            let Ok(bytes) = std::fs::read(self.file(&m.path)) else { continue };
+            let Some(bias) = bias(&bytes, m) else { continue };
+            for (address, initial) in indirect::words(&bytes, name, (m.path == of.path).then_some(resolver)) {
+                let place = address.wrapping_add(bias);
+                match self.word(place) {
+                    Some(value) if value == initial || value == initial.wrapping_add(bias) => awaited = Some(place),
+                    Some(value) if code(value) => return Some(Function::At(value)),
+                    _ => {}
+                }
             }
         }
-        None
+        awaited.map(Function::Awaited)
+    }
+
+    /// The first mapping of each file that has code.
+    fn files(&self) -> impl Iterator<Item = &Mapping> {
+        let all = self.mappings.iter().enumerate().filter(|(_, m)| m.path.starts_with('/'));
+        let first = all.filter(|(i, m)| self.mappings[..*i].iter().all(|n| n.path != m.path));
+        first.map(|(_, m)| m).filter(|m| self.mappings.iter().any(|n| n.path == m.path && n.executable))
     }
 
     /// Address at which the program's own instruction at `address`, as a disassembler prints it, was loaded.
@@ -140,9 +179,12 @@ impl Process {
     fn file_symbol(&self, m: &Mapping, name: &str) -> Option<(u64, u64)> {
         let bytes = std::fs::read(self.file(&m.path)).ok()?;
         let file = object::File::parse(&*bytes).ok()?;
+        // The loader has copies of functions of the C library for itself, which it does not export.
+        let is_loader = file.dynamic_symbols().any(|s| s.name() == Ok(LOADER_STOP));
+        let own = (!is_loader).then(|| file.symbols());
         let found = file
             .dynamic_symbols()
-            .chain(file.symbols())
+            .chain(own.into_iter().flatten())
             .find(|s| s.is_definition() && s.name().is_ok_and(|n| n == name || n.split('@').next() == Some(name)))?;
         Some((found.address().wrapping_add(bias(&bytes, m)?), found.size()))
     }

@@ -267,6 +267,15 @@ impl Tracer<'_> {
         self.processes[process].loader_stop()
     }
 
+    /// Addresses of words after whose change the boundary is looked for anew.
+    fn awaited(&self, process: usize) -> Vec<u64> {
+        match &self.options.between {
+            Between::Sockets { .. } => Vec::new(),
+            Between::Dpdk => self.dpdk.awaited(process),
+            Between::Addresses { .. } => self.addresses.awaited(process),
+        }
+    }
+
     /// Addresses at which a thread that runs natively stops.
     fn entries(&self, process: usize) -> Vec<u64> {
         match &self.options.between {
@@ -348,7 +357,7 @@ impl Tracer<'_> {
             addresses.iter_mut().zip(points).for_each(|(a, p)| *a = *p);
             addresses
         };
-        let (entries, awaited) = (self.entries(process), self.dpdk.awaited(process));
+        let (entries, awaited) = (self.entries(process), self.awaited(process));
         let points = match (&entries[..], &awaited[..]) {
             ([], []) => Points::Executed(four(self.loader_stop(process).as_slice())),
             ([], awaited) => Points::Written(four(awaited)),

@@ -279,6 +279,32 @@ fn functions_of_libraries_are_recorded_from_the_first_call_on() {
     assert_eq!((a.packets, a.pages), (b.packets, b.pages));
 }
 
+/// The program copies 64 i + 1 bytes in call i, mod 32, by memcpy, whose symbol is that of a function that chooses it.
+#[test]
+fn indirect_functions_are_recorded_from_the_first_call_on() {
+    let Some(program) = program("calls.c") else { return };
+    let linked = program.with_extension("static");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/calls.c");
+    let built = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&linked).arg(source).status();
+    let whole = built.is_ok_and(|s| s.success()).then(|| linked.clone()); // not every machine has a static C library
+    for program in [Some(program), whole].into_iter().flatten() {
+        let r = made(&options(run(&program, &["m"]), enter("memcpy", None), 30));
+        let stored = |p: &Packet| -> u64 {
+            let pages = p.steps.iter().map(|s| s.access).filter(|a| a.kind == AccessKind::Store);
+            let ends = pages.filter_map(|a| match a.place {
+                Place::Memory { offset, .. } => Some(u64::from(offset) + u64::from(a.bytes)),
+                _ => None,
+            });
+            ends.max().unwrap_or_default()
+        };
+        let copied: Vec<u64> = r.packets.iter().map(stored).collect();
+        // A static C library copies before the program does.
+        let own = copied.iter().position(|n| *n == 64 + 1).expect("the program's first call");
+        assert_eq!(copied[own..], (1..=30).map(|i| 64 * i + 1).collect::<Vec<u64>>()[..30 - own], "{copied:?}");
+        assert!(own == 0 || program.ends_with(linked.file_name().unwrap_or_default()), "{copied:?}");
+    }
+}
+
 #[test]
 fn refusals_are_sentences() {
     let Some(program) = program("chase.c") else { return };

@@ -2,7 +2,7 @@
 
 use super::{Mode, Raw, Tracer};
 use crate::burst::{Frame, Piece};
-use crate::process::Process;
+use crate::process::{Function, Process};
 use crate::sys::{self, Tid};
 use crate::Between;
 use hostnet_recording::Error;
@@ -12,6 +12,8 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(super) struct Named {
     found: HashMap<usize, (u64, Option<u64>)>,
+    /// Words that tell where indirect functions are, and which the loader has not written yet, by process.
+    awaited: HashMap<usize, u64>,
     /// Whether a thread has been where work begins.
     reached: bool,
 }
@@ -24,19 +26,25 @@ impl Named {
             return Ok(false);
         }
         process.refresh();
-        let Some(enter) = address(process, enter)? else { return Ok(false) };
-        let leave = match leave {
-            Some(name) => match address(process, name)? {
-                Some(address) => Some(address),
+        let mut places = Vec::new();
+        for name in [Some(enter), leave.as_ref()].into_iter().flatten() {
+            match address(process, name)? {
+                Some(Function::At(address)) => places.push(address),
+                Some(Function::Awaited(word)) => return Ok(self.awaited.insert(p, word) != Some(word)),
                 None => return Ok(false),
-            },
-            None => None,
-        };
-        self.found.insert(p, (enter, leave));
+            }
+        }
+        self.awaited.remove(&p);
+        self.found.insert(p, (places[0], places.get(1).copied()));
         Ok(true)
     }
     pub(super) fn forget(&mut self, p: usize) {
         self.found.remove(&p);
+        self.awaited.remove(&p);
+    }
+    /// Addresses of words whose change may tell where work begins or ends.
+    pub(super) fn awaited(&self, p: usize) -> Vec<u64> {
+        self.awaited.get(&p).copied().into_iter().collect()
     }
     pub(super) fn is_found(&self) -> bool {
         !self.found.is_empty()
@@ -50,11 +58,11 @@ impl Named {
 }
 
 /// Address of a symbol, or the address that a disassembler of the program prints.
-fn address(process: &Process, name: &str) -> Result<Option<u64>, Error> {
-    let Some(digits) = name.strip_prefix("0x") else { return Ok(process.symbol(name).map(|(address, _)| address)) };
+fn address(process: &Process, name: &str) -> Result<Option<Function>, Error> {
+    let Some(digits) = name.strip_prefix("0x") else { return Ok(process.function(name)) };
     let number = u64::from_str_radix(digits, 16)
         .map_err(|_| Error(format!("{name} is no hexadecimal address, such as 0x401136.")))?;
-    Ok(process.own_address(number))
+    Ok(process.own_address(number).map(Function::At))
 }
 
 impl Tracer<'_> {

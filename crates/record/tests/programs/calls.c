@@ -35,7 +35,7 @@ static int before(const void *a, const void *b) { return *(const int *)a - *(con
 
 int main(int argc, char **argv) {
     static int numbers[1024] __attribute__((aligned(4096)));
-    static char from[4096], to[4096];
+    static char from[4096], to[4096] __attribute__((aligned(4096)));
     void *(*volatile copy)(void *, const void *, size_t) = memcpy;
     for (int i = 1; i <= 300; i++) {
         switch (argc > 1 ? argv[1][0] : 0) {
