@@ -37,7 +37,7 @@ pub(crate) struct Process {
     pub pid: Tid,
     memory: File,
     mappings: Vec<Mapping>,
-    /// What [`Process::loader_stop`] has found, once it has looked.
+    /// Answer of [`Process::loader_stop`], which looks once.
     loader_stop: Option<Option<u64>>,
 }
 

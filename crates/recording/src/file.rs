@@ -251,7 +251,7 @@ fn put_sequence(columns: &mut [Writer; COLUMNS], steps: &[Step], rest: Counts) {
     put_others(&mut columns[OTHERS], &rest);
 }
 
-/// What is wrong with a body, as a clause. Threads, pages, sequences, steps and packets count from 0, as in the file.
+/// Clause that says of a body in what it is wrong. Threads, pages, sequences, steps and packets count from 0, as in the file.
 fn damaged(what: impl fmt::Display) -> Error {
     Error(format!("is damaged: {what}"))
 }
