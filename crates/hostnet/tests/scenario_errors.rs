@@ -758,7 +758,7 @@ fn a_value_without_a_source_is_marked() {
     assert!(source(&whole, "core.clock").starts_with("no source: "));
     assert_eq!(source(&whole, "core.rob"), "paper: y");
     assert_eq!(source(&whole, "caches.llc.size"), "assumed: x");
-    let based = "name = \"mine\"\nbase = \"sim24\"\ncaches = { llc = { size = \"24 MiB\" } }\n[provenance]\n";
+    let based = "name = \"mine\"\nbase = \"sim24\"\ncaches = { llc = { size = \"18 MiB\" } }\n[provenance]\n";
     assert!(source(based, "caches.llc.size").starts_with("no source: "));
     assert_eq!(source(&format!("{based}\"caches.llc\" = \"assumed: x\""), "caches.llc.size"), "assumed: x");
     std::fs::remove_dir_all(dir).unwrap();
