@@ -184,7 +184,7 @@ fn two_chains_run_beside_each_other() {
 fn instructions_behind_a_mispredicted_branch_wait_for_its_data() {
     let steps = |mispredicted| {
         let mut steps: Vec<Step> = (0..2).map(|i| step(1, AccessKind::Load, line(2 + i, 3), &[])).collect();
-        steps[1].before.mispredicted = mispredicted;
+        steps[1].before = Counts { branches: 1, mispredicted, ..steps[1].before };
         steps[1].branches_from = Sources::new([1]);
         steps
     };

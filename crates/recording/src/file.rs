@@ -485,10 +485,10 @@ fn parse(body: &[u8]) -> Result<Recording, Error> {
         packets.push(Packet { thread, burst, received, outcome, steps, rest });
     }
     if !r.0.is_empty() {
-        return Err(damaged(format_args!("{} bytes of the body follow the last packet", r.0.len())));
+        return Err(damaged("the body goes on behind the last packet"));
     }
-    match columns.iter().enumerate().find(|(_, column)| !column.0.is_empty()) {
-        Some((i, column)) => Err(damaged(format_args!("{} bytes of column {i} follow the last step", column.0.len()))),
+    match columns.iter().position(|column| !column.0.is_empty()) {
+        Some(i) => Err(damaged(format_args!("column {i} goes on behind the last step"))),
         None => Ok(Recording { about, threads, pages, packets }),
     }
 }
@@ -682,7 +682,7 @@ mod tests {
         let as_written = [&[name.len() as u8][..], name.as_bytes()].concat();
         assert_eq!(patched(&as_written, &utf8), "is damaged: program is no text in UTF-8");
         let more = parse(&[&body[..], &[0]].concat()).unwrap_err().0;
-        assert_eq!(more, "is damaged: 1 bytes of the body follow the last packet");
+        assert_eq!(more, "is damaged: the body goes on behind the last packet");
     }
 
     /// A file whose checksum is right, and whose body is another than its head says.
