@@ -242,6 +242,21 @@ fn a_shorter_frame_ends_early() {
     }
 }
 
+/// A program that loads each 8 bytes of a frame and then of its reply, with 10 instructions before each load, executes those
+/// of the lines that a shorter frame and reply have, although all but a line's first load hit the L1.
+#[test]
+fn a_shorter_frame_keeps_the_instructions_of_its_lines() {
+    let over = |place: fn(i32) -> Place, kind: AccessKind| (0..128).map(move |i| step(10, kind, place(8 * i), &[]));
+    let steps = over(Place::Frame, AccessKind::Load).chain(over(Place::Reply, AccessKind::Store)).collect();
+    let r = recording(1, vec![packet(1024, Outcome::Forwarded(1024), 50, steps)]);
+    let mut app = built("bytes", &r, 1, "");
+    for lines in [16, 8, 2, 1] {
+        let (touched, instructions) = touched(&served(&mut app, 0, 64 * lines).2);
+        assert_eq!(touched.len() as u32, 2 * lines, "{lines} lines");
+        assert_eq!(instructions, 2 * 8 * 10 * lines + 50, "{lines} lines");
+    }
+}
+
 /// Replies have the recorded length, and forwarded frames grow as the recorded ones did.
 #[test]
 fn answers_are_the_recorded_ones() {

@@ -42,6 +42,11 @@ impl Place {
             Place::SharedTable => 5,
         }
     }
+
+    /// Whether a shorter packet has fewer lines in this memory than the recorded one.
+    const fn is_cut(self) -> bool {
+        matches!(self, Place::Frame | Place::Reply)
+    }
 }
 
 /// Number of places.
@@ -302,7 +307,7 @@ impl<'a> Drafter<'a> {
             |a: Option<Source>, b: Option<Source>| [a, b].into_iter().flatten().max_by_key(|s| (s.depth, s.step));
         if hits {
             let of_line = before.iter().flatten().fold(None, |s, r| deeper(s, r.source));
-            if place == Place::Frame && line > 0 {
+            if place.is_cut() {
                 self.add(place, line, 0, Act::Nothing, None, 0);
             }
             return deeper(address, of_line);
@@ -368,11 +373,14 @@ impl<'a> Drafter<'a> {
         if act == Act::Nothing && instructions == 0 {
             return;
         }
-        let step = TemplateStep { instructions, line, lines, place, act };
-        if let Some(last) = self.out.last_mut().map(|d| &mut d.step) {
-            if act == Act::Nothing && (last.act, last.place, last.line) == (act, place, line) {
-                last.instructions += instructions;
-                return;
+        let mut step = TemplateStep { instructions, line, lines, place, act };
+        if let Some(last) = self.out.last().map(|d| d.step).filter(|last| last.act == Act::Nothing) {
+            // The first line is there in every packet, so that its instructions may be those of another step.
+            let of_line = (last.place, last.line) == (place, line) && (act == Act::Nothing || line == 0);
+            let of_first = last.line == 0 && !place.is_cut();
+            if of_line || of_first {
+                self.out.pop();
+                step.instructions += last.instructions;
             }
         }
         self.out.push(Draft { step, after });
