@@ -77,9 +77,9 @@ fn pages_are_numbered_in_the_order_of_their_first_access_and_the_trace_repeats()
 #[test]
 fn instructions_between_accesses_are_those_of_the_trace() {
     assert_eq!(
-        ops("o3", b"5 4096 8192\n0 4160\n", "", 1),
-        [Op::Compute(5), load(0), store(64), load(1)],
-        "the store is an instruction here, and the write-back of a line in the trace"
+        ops("o3", b"5 4096 8192\n3 4160\n", "", 1),
+        [Op::Compute(5), load(0), store(64), Op::Compute(3), load(1)],
+        "the store is an instruction here, and the write-back of a line in the trace: it takes none of the next line's"
     );
     assert_eq!(
         ops("gap", b"LD 0\nLD 64\n", "gap_instructions = 7", 1),

@@ -109,11 +109,12 @@ pub(super) fn read(input: &mut dyn BufRead, s: &MemoryTraceSpec, accesses: &mut 
                     return Err(format!("counts instructions in line {}: leave gap_instructions out", i + 1));
                 }
                 accesses.execute(instructions);
-                accesses.access(load, false, None);
-                if let Some(address) = store {
-                    accesses.access(address, true, None);
+                for (address, store) in [(Some(load), false), (store, true)] {
+                    if let Some(address) = address {
+                        accesses.access(address, store, None);
+                        accesses.execute(1);
+                    }
                 }
-                accesses.execute(1);
             }
             None => {
                 let shown: String = line.chars().take(40).collect();
