@@ -78,6 +78,8 @@ pub struct Xmem {
     lines: u64,
     gap: u32,
     parallelism: u32,
+    /// Reads of each core since the latest one that waited for an earlier read.
+    reads: Vec<u32>,
     walk: Option<CyclicOrder>,
 }
 
@@ -119,19 +121,20 @@ impl Application for Xmem {
         s.check()?;
         let lines = s.array.0 / LINE;
         let walk = (s.order == ReadOrder::Cycle).then(|| CyclicOrder::new(lines, context.cores.len(), context.seed));
-        Ok(Xmem { bases: context.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism, walk })
+        let bases = context.per_core(lines);
+        let reads = vec![0; bases.len()];
+        Ok(Xmem { bases, lines, gap: s.gap_instructions, parallelism: s.parallelism, reads, walk })
     }
 
     fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
-        for i in 0..BATCH {
+        let mut reads = self.reads[core];
+        for _ in 0..BATCH {
             let line = self.bases[core] + self.walk.as_mut().map_or_else(|| rng.below(self.lines), |w| w.next(core));
-            if i % self.parallelism == 0 {
-                p.push(Op::Chase { line, delay: 0 });
-            } else {
-                p.push(Op::Load { line, lines: 1 });
-            }
+            p.push(if reads == 0 { Op::Chase { line, delay: 0 } } else { Op::Load { line, lines: 1 } });
+            reads = if reads + 1 == self.parallelism { 0 } else { reads + 1 };
             p.compute(self.gap);
         }
+        self.reads[core] = reads;
         Some(BATCH)
     }
 }
@@ -193,6 +196,24 @@ mod tests {
             }
             let share = f64::from(missed) / f64::from(64 << 10);
             assert!((share - miss).abs() < 0.01, "{order}: {share}");
+        }
+    }
+
+    /// One read of each round of `parallelism` reads waits for that of the round before, and each core counts its own.
+    #[test]
+    fn a_read_in_so_many_waits_for_the_one_before() {
+        for parallelism in [1, 3, 16, 31, 32, 48, 100] {
+            let mut app =
+                xmem(&format!("array = \"1 MiB\"\ngap_instructions = 0\nparallelism = {parallelism}")).unwrap();
+            let (mut rng, mut programs) = (RandomStream::new(1, "test", 0), [Program::default(), Program::default()]);
+            for core in [0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0] {
+                app.free_run(core, &mut rng, &mut programs[core]);
+            }
+            for p in programs {
+                for (i, op) in p.ops.iter().enumerate() {
+                    assert_eq!(matches!(op, Op::Chase { .. }), i % parallelism == 0, "read {i} with {parallelism}");
+                }
+            }
         }
     }
 
