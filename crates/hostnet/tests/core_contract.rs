@@ -10,6 +10,7 @@ use hostnet::memory::dram::{DramQuirks, DramSpec};
 use hostnet::memory::nodes::NodesSpec;
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
+use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{self, Memory, Sweep, Txn};
 
 // sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 4 of crossbar each way.
@@ -351,6 +352,25 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     assert!(retired.is_sorted_by_key(|r| r.0));
     let load = Time::from_ns_f64(LLC + DRAM);
     assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
+}
+
+/// Intel SDM, CLFLUSHOPT and CLWB: ordered with respect to older writes to the cache line. Each stored line is written to DRAM
+/// once; stores to other lines hold up nothing.
+#[test]
+fn a_flush_waits_for_the_stores_to_its_lines_before_it() {
+    for (op, left) in [(Sweep::Flush, CopyState::Nowhere), (Sweep::WriteBack, CopyState::Clean)] {
+        let mut b = Bench::new(|_| {});
+        let (line, far, start) = (b.base + 100, b.base + 5_000, b.now);
+        let (_, retired) =
+            b.run(&[Op::Store { line, lines: 4 }, Op::Maintain { line, lines: 4, op }, Op::Fence, Op::Compute(1)]);
+        assert!((retired[0].0 - start).as_ns() > LLC + DRAM - 1.0, "{op:?} left before the data came");
+        assert_eq!(b.m.mem.stats.of(AccessClass::OtherEvct), 4, "{op:?}");
+        assert_eq!(b.m.mem.private_copy(CoreId(0), line), left, "{op:?}");
+        b.m.mem.check().unwrap();
+        let start = b.now;
+        let (_, retired) = b.run(&[Op::Store { line: far, lines: 1 }, Op::Maintain { line, lines: 4, op }]);
+        assert!((retired[0].0 - start).as_ns() < 2.0, "{op:?} waits for a store to another line");
+    }
 }
 
 /// Strides as in gem5: the third load of a loop requests eight lines ahead. With one of three MSHRs left, the

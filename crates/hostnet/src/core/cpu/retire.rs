@@ -52,6 +52,19 @@ pub(super) enum RetireEffect {
     Flush,
 }
 
+impl RetireEffect {
+    /// Whether the effect waits for earlier stores to `line`, as CLFLUSHOPT and CLWB do (Intel 64 and IA-32 Architectures Software
+    /// Developer's Manual: ordered with respect to older writes to the cache line).
+    fn follows_stores_to(&self, line: LineAddr) -> bool {
+        match *self {
+            RetireEffect::Notify(Retired::Maintain { line: first, lines, op }) => {
+                !op.drops_data() && line.is_within(first, lines.into())
+            }
+            _ => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingEffect {
     seq: u64,
@@ -110,7 +123,9 @@ impl Cpu {
         if self.still_waits() {
             return None;
         }
-        let before = |r: &AccessRecord| r.serves.is_before(p.seq) && (r.load || p.stores);
+        let before = |r: &AccessRecord| {
+            r.serves.is_before(p.seq) && (r.load || p.stores || r.write && p.what.follows_stores_to(r.line))
+        };
         let first = self.first_open(before);
         self.retire_after = first.map(|r| (r, self.records[r].generation));
         if first.is_some() {
