@@ -428,22 +428,24 @@ def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def inherited(name: str | os.PathLike[str]) -> tuple[str, set[str]]:
-    """The base of a platform, and the dotted paths of the values whose source is that of the base; empty for a platform
-    without a base."""
+def inherited(name: str | os.PathLike[str]) -> dict[str, str]:
+    """The values of a platform whose source is that of a base: dotted path to the name of the platform that gives the source."""
     file = Path(name) if Path(name).suffix == ".toml" else PLATFORMS / f"{name}.toml"
     own = tomllib.loads(file.read_text(encoding=TEXT))
     base, given = own.pop("base", ""), own.get("provenance", {})
     if not base:
-        return "", set()
+        return {}
     sources = platform_values(str(file.absolute()), str(file), (str(file.parent), str(PLATFORMS)))["provenance"]
     changed = {path for path, _ in leaves(own)}
+    folders = [file.parent, PLATFORMS, file.parent / "platforms"]
+    places = [file.parent / base, *(folder / f"{base}.toml" for folder in folders), PLATFORMS / base]
+    theirs = inherited(next(place for place in places if place.is_file()))
 
     def of_base(path: str) -> bool:
         at = _given(sources, path)
         return path not in changed and at != "" and at not in given
 
-    return base, {path for path, _ in leaves(platform(name)) if of_base(path)}
+    return {path: theirs.get(path, base) for path, _ in leaves(platform(name)) if of_base(path)}
 
 
 def _given(sources: Mapping[str, str], path: str) -> str:

@@ -209,18 +209,18 @@ def platform_list(known: Mapping[str, str]) -> None:
 
 
 def platform(name: str, spec: Mapping[str, Any]) -> None:
-    """Every value of a platform, including defaults, with its provenance; a source that comes from the base platform
-    names the base."""
+    """Every value of a platform, including defaults, with its provenance; a source that comes from a base names the platform
+    that gives it."""
     from .api import inherited, leaves
     from .fit import misfits
 
-    base, theirs = inherited(name)
+    theirs = inherited(name)
     columns = [Column("key", key=True, text=True), Column("value", text=True), Column("provenance", text=True)]
     values = [
         [
             path,
             "none" if value is None else str(value),
-            spec["provenance"][path] + (f" (of {base})" if path in theirs else ""),
+            spec["provenance"][path] + (f" (of {theirs[path]})" if path in theirs else ""),
         ]
         for path, value in leaves(spec)
     ]

@@ -128,6 +128,26 @@ def test_a_value_that_no_platform_has_is_blamed_on_the_platforms_file(own, cli):
         assert text.count("\n") == 1 and f"mine.toml: {own} " in text
 
 
+def test_a_base_may_have_a_base_and_each_source_names_the_platform_that_gives_it(tmp_path, cli):
+    (tmp_path / "mine.toml").write_text(OWN.replace("skylake", "turin"))
+    ours, turin = hn.platform(tmp_path / "mine.toml"), hn.platform("turin")
+    assert (ours["memory"]["rpq"], ours["core"]) == (40, turin["core"])
+    shown = {
+        name: {
+            line.split()[0]: line.rstrip()
+            for line in cli("platforms", file, check=0).stdout.splitlines()
+            if line.strip()
+        }
+        for name, file in (("ours", tmp_path / "mine.toml"), ("turin", "turin"))
+    }
+    assert shown["ours"]["core.lfb"].endswith("(of turin)") and "(of " not in shown["turin"]["core.lfb"]
+    of_icelake = {name: {k for k, line in of.items() if line.endswith("(of icelake)")} for name, of in shown.items()}
+    assert of_icelake["turin"] - of_icelake["ours"] == {"memory.rpq"} and of_icelake["ours"] < of_icelake["turin"]
+    (tmp_path / "mine.toml").write_text(OWN.replace("skylake", "mine"))
+    said = cli("platforms", tmp_path / "mine.toml", check=2).stderr
+    assert said.count("\n") == 1 and 'base = "mine" leads back to' in said
+
+
 def test_an_edited_platform_is_read_anew(tmp_path):
     (tmp_path / "mine.toml").write_text(OWN)
     scenario = hn.Scenario.load("testpmd").with_({"platform": str(tmp_path / "mine.toml")})
@@ -178,7 +198,7 @@ def test_a_misspelt_source_is_one_sentence_with_the_file(source, said, cli):
         assert text.count("\n") == 1 and "mine.toml: provenance" in text and said in text
 
 
-@pytest.mark.parametrize("path", [p for p in PLATFORMS if "\nbase = " not in p.read_text()], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", PLATFORMS, ids=lambda p: p.stem)
 def test_what_hostnet_says_of_a_platform_it_takes(path, tmp_path):
     """Every key with its source, the engine's defaults among them, is a valid table again."""
     (tmp_path / "mine.toml").write_text(

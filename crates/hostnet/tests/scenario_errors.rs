@@ -698,7 +698,8 @@ fn a_platform_may_change_values_of_another() {
     for (text, said) in [
         (own.replace("channels = 8", "chanels = 8"), "wrong.toml: memory.chanels: unknown key"),
         (own.replace("sim24", "sim42"), "wrong.toml: base = \"sim42\" does not exist; did you mean \"sim24\""),
-        (own.replace("sim24", "mine"), "wrong.toml: base = \"mine\" has a base itself; name one that has none."),
+        (own.replace("sim24", "wrong"), "wrong.toml: base = \"wrong\" leads back to "),
+        (own.replace("sim24", "round"), "round.toml: base = \"wrong\" leads back to "),
         (own.replace("\"sim24\"", "3"), "wrong.toml: base = 3 is not the name of a platform."),
     ] {
         let e = with("wrong", &text).unwrap_err();
@@ -809,6 +810,13 @@ fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
         let e = with(own).unwrap_err();
         assert!(e.contains(said) && e.contains("mine.toml: provenance"), "{e}");
         assert!(!e.contains('\n') && e.ends_with('.'), "{e}");
+    let third = own.replace("sim24", "mine").replace("mine\"\nbase", "third\"\nbase").replace("memory", "core");
+    let third = third.replace("channels", "width");
+    let third = with("third", &third).unwrap().platform;
+    assert_eq!((third.name.as_str(), third.memory.channels, third.core.width), ("third", 8, 8));
+    assert_eq!(third.provenance["memory.channels"], changed.provenance["memory.channels"]);
+    assert_eq!(third.provenance["core.clock"], base.provenance["core.clock"]);
+    std::fs::write(dir.join("round.toml"), own.replace("sim24", "wrong")).unwrap();
     }
     let over = format!("{GOOD}\n[override.provenance]\n\"core.clok\" = \"paper: x\"");
     assert!(resolved(&over).unwrap_err().starts_with("dir/test.toml: provenance: unknown key \"core.clok\""));

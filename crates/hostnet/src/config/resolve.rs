@@ -452,34 +452,53 @@ fn mask_in(path: &str, value: &DeValue) -> Option<String> {
 }
 
 /// Loads the platform `name`, checked on its own, so that messages name the right file. When the file has the key
-/// `base`, its other values replace those of the platform with that name, which cannot have a base itself.
+/// `base`, its other values replace those of the platform with that name, which may have a base itself.
 fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let (path, text) = find_platform("platform", name, file, search)?;
-    let Parsed { root: mut own, written } = parse(&text, &path, "platform", notes)?;
+    platform_of(&path, &text, &mut Vec::new(), search, notes)
+}
+
+/// The platform of the file `path`, whose content is `text`. `above` has the files whose bases lead here.
+fn platform_of(
+    path: &str,
+    text: &str,
+    above: &mut Vec<PathBuf>,
+    search: &[PathBuf],
+    notes: &mut Vec<String>,
+) -> Result<Value, SpecError> {
+    let Parsed { root: mut own, written } = parse(text, path, "platform", notes)?;
     let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
         None => {
-            check_platform(&own, &own, &written, &path)?;
-            add_default_sources(&mut own, &path);
+            check_platform(&own, &own, &written, path)?;
+            add_default_sources(&mut own, path);
             return Ok(own);
         }
         Some(Value::String(base)) => {
-            let (path_of_base, text) = find_platform("base", &base, &path, search)?;
-            let Parsed { root: all, written } = parse(&text, &path_of_base, "platform", notes)?;
-            if all.get("base").is_some() {
-                return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
+            let (path_of_base, text) = find_platform("base", &base, path, search)?;
+            above.push(whole_path(path));
+            if above.contains(&whole_path(&path_of_base)) {
+                return err(
+                    path,
+                    format!("base = \"{base}\" leads back to {path_of_base}; name a platform whose bases end"),
+                );
             }
-            check_platform(&all, &all, &written, &path_of_base)?;
+            let all = platform_of(&path_of_base, &text, above, search, notes)?;
             if let Some(own) = own.as_object_mut() {
                 own.entry("description").or_insert_with(|| format!("{base}, with other values").into());
             }
-            add_default_sources(&mut own, &path);
+            add_default_sources(&mut own, path);
             all
         }
-        Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
+        Some(other) => return err(path, format!("base = {other} is not the name of a platform")),
     };
     merge(&mut all, own.clone());
-    check_platform(&all, &own, &written, &path)?;
+    check_platform(&all, &own, &written, path)?;
     Ok(all)
+}
+
+/// The path of an existing file, which is one path however the file is named.
+fn whole_path(file: &str) -> PathBuf {
+    std::fs::canonicalize(file).unwrap_or_else(|_| file.into())
 }
 
 /// Checks a platform, the provenance that the platform's file, `own`, gives, and the keys that are written in the file.
