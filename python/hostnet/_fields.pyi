@@ -450,7 +450,8 @@ class DramSpec(Section):
     """Width of a DRAM device; x16 devices have half the bank groups and slower activates."""
     mapping: str
     """Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or
-    the hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
+    the hash of a processor, without `quirks.channel_hash` and `bank_hash`: `skylake` (x8 DDR4, two channels of two
+    ranks), `skylake_sp` and `skylake_sp_fine` (servers; x8 DDR4, 1, 2, 4, 8 or 16 channels of up to four ranks), or
     `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
     bank."""
     page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']

@@ -679,6 +679,51 @@ fn a_platform_may_be_a_name_with_some_values() {
     assert!(resolved(&nameless).unwrap_err().contains("missing field"), "no name");
 }
 
+/// The mapping of a processor's hash, which a platform has, does not suit all memories: the sentence begins with the key
+/// whose value does not, and names the mapping as it is written.
+#[test]
+fn memory_that_a_mapping_does_not_suit_is_named() {
+    let with = |memory: &str| {
+        let text = GOOD.replacen("platform = \"sim24\"", "platform = \"icx\"", 1);
+        let e = resolved(&format!("{text}\n[override.memory]\n{memory}\n")).unwrap_err();
+        one_sentence(&e);
+        e
+    };
+    let (sp, fine) = ("mapping = \"skylake_sp\"", "mapping = \"skylake_sp_fine\"");
+    for (memory, said, mapping) in [
+        ("channels = 12", "platform.memory.channels = 12 does not go with", sp),
+        ("channels = 12\nmapping = \"skylake_sp_fine\"", "platform.memory.channels = 12 does not go with", fine),
+        (
+            "ranks = 8\nquirks = { bank_groups = 4, banks_per_group = 2 }",
+            "platform.memory.quirks.banks_per_group = 2 does",
+            sp,
+        ),
+        (
+            "standard = \"DDR5-5600\"\ndevice_width = \"x16\"",
+            "platform.memory.standard = \"DDR5-5600\" does not go with",
+            sp,
+        ),
+        ("device_width = \"x16\"", "platform.memory.device_width = \"x16\" does not go with", sp),
+        (
+            "channels = 1\nmapping = \"skylake\"",
+            "platform.memory.channels = 1 does not go with",
+            "mapping = \"skylake\"",
+        ),
+        ("quirks = { channel_hash = true }", "platform.memory.quirks.channel_hash = true", sp),
+        (
+            "quirks = { preset = \"skylake_sp\" }",
+            "quirks.bank_hash = true, which quirks.preset = \"skylake_sp\" may set,",
+            sp,
+        ),
+    ] {
+        let e = with(memory);
+        assert!(e.contains(said) && e.contains(mapping) && e.contains("mapping of address fields such as"), "{e}");
+    }
+    // What the sentences name as another choice is one.
+    let text = GOOD.replacen("platform = \"sim24\"", "platform = \"icx\"", 1);
+    resolved(&format!("{text}\n[override.memory]\nchannels = 12\nmapping = \"rorabacobgch\"\n")).unwrap();
+}
+
 /// `base`: a platform's file contains only its changes, with their provenance; errors name the file at fault.
 #[test]
 fn a_platform_may_change_values_of_another() {
@@ -695,6 +740,13 @@ fn a_platform_may_change_values_of_another() {
     assert_eq!(changed.provenance["memory.channels"], "assumed: ");
     assert_eq!((&changed.core, &changed.caches), (&base.core, &base.caches));
     assert_eq!(changed.provenance.len(), base.provenance.len());
+    let third = own.replace("sim24", "mine").replace("mine\"\nbase", "third\"\nbase").replace("memory", "core");
+    let third = third.replace("channels", "width");
+    let third = with("third", &third).unwrap().platform;
+    assert_eq!((third.name.as_str(), third.memory.channels, third.core.width), ("third", 8, 8));
+    assert_eq!(third.provenance["memory.channels"], changed.provenance["memory.channels"]);
+    assert_eq!(third.provenance["core.clock"], base.provenance["core.clock"]);
+    std::fs::write(dir.join("round.toml"), own.replace("sim24", "wrong")).unwrap();
     for (text, said) in [
         (own.replace("channels = 8", "chanels = 8"), "wrong.toml: memory.chanels: unknown key"),
         (own.replace("sim24", "sim42"), "wrong.toml: base = \"sim42\" does not exist; did you mean \"sim24\""),
@@ -810,13 +862,6 @@ fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
         let e = with(own).unwrap_err();
         assert!(e.contains(said) && e.contains("mine.toml: provenance"), "{e}");
         assert!(!e.contains('\n') && e.ends_with('.'), "{e}");
-    let third = own.replace("sim24", "mine").replace("mine\"\nbase", "third\"\nbase").replace("memory", "core");
-    let third = third.replace("channels", "width");
-    let third = with("third", &third).unwrap().platform;
-    assert_eq!((third.name.as_str(), third.memory.channels, third.core.width), ("third", 8, 8));
-    assert_eq!(third.provenance["memory.channels"], changed.provenance["memory.channels"]);
-    assert_eq!(third.provenance["core.clock"], base.provenance["core.clock"]);
-    std::fs::write(dir.join("round.toml"), own.replace("sim24", "wrong")).unwrap();
     }
     let over = format!("{GOOD}\n[override.provenance]\n\"core.clok\" = \"paper: x\"");
     assert!(resolved(&over).unwrap_err().starts_with("dir/test.toml: provenance: unknown key \"core.clok\""));

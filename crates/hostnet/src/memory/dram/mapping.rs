@@ -1,7 +1,9 @@
 //! Address mapping: from a line number to channel, bank, row and column.
 
-use super::ChannelShape;
+use super::standards::DeviceWidth;
+use super::{ChannelShape, DramSpec};
 use crate::kernel::{Int, LineAddr};
+use serde::Serialize;
 
 /// Place of a line within its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +86,8 @@ impl Mapper {
     /// and `skylake_sp_fine` (see `skylake` and `skylake_sp`), and `zsim` (see `folded`).
     ///
     /// # Errors
-    /// Fails with one sentence about the order when a field is unknown, missing or duplicated, when the row is not on
-    /// top, or when the organisation does not suit a fixed mapping.
+    /// Fails with one sentence about the order when a field is unknown, missing or duplicated, or when the row is not on
+    /// top.
     pub fn new(
         order: &str,
         channels: u32,
@@ -95,9 +97,6 @@ impl Mapper {
     ) -> Result<Mapper, String> {
         let mop = order.eq_ignore_ascii_case("MOP4CLXOR");
         let vendor = Vendor::named(order);
-        if let Some(v) = vendor {
-            check_vendor(v, channels, channel_hash || bank_hash, shape)?;
-        }
         let lower = if mop || vendor.is_some() { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
         let fields = split(&lower).ok_or_else(|| {
             format!(
@@ -276,21 +275,59 @@ fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
     Decoded { bank: (rank << 4 | group << 2 | bank).to_u8(), row: row.low_u32(), column: column.to_u32() }
 }
 
-fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &ChannelShape) -> Result<(), String> {
-    if hashed {
-        return Err("mapping is a vendor's, which is a hash already; leave channel_hash and bank_hash false".into());
+/// A mapping of address fields, which suits every organisation.
+const ANY: &str = "rorabacobgch";
+
+/// Checks that a processor's mapping suits memory `m` with channels of shape `s`.
+///
+/// # Errors
+/// Fails with one clause that begins with the key and the value that do not suit it.
+pub(super) fn check(m: &DramSpec, s: &ChannelShape) -> Result<(), String> {
+    let Some(v) = Vendor::named(&m.mapping) else { return Ok(()) };
+    let (mapping, q) = (&m.mapping, &m.quirks);
+    let instead = |key: &str| format!("; set another {key}, or a mapping of address fields such as \"{ANY}\"");
+    let hashes = [("channel_hash", q.channel_hash), ("bank_hash", q.bank_hash)];
+    if let Some((key, _)) = hashes.into_iter().find(|(_, on)| *on) {
+        let whose = q.preset.map_or(String::new(), |p| format!(", which quirks.preset = {} may set,", shown(p)));
+        return Err(format!(
+            "quirks.{key} = true{whose} does not go with mapping = \"{mapping}\", which is a hash itself; set quirks.{key} = false, \
+             or a mapping of address fields such as \"{ANY}\""
+        ));
     }
     if v == Vendor::Zsim {
         return Ok(());
     }
-    let banks = (s.bank_groups, s.banks_per_group, s.lines_per_row);
-    if v == Vendor::Skylake && (channels, s.ranks, banks) != (2, 2, (4, 4, 128)) {
-        return Err("mapping = \"skylake\" is for 2 channels of 2 ranks of x8 DDR4".into());
+    if (s.bank_groups, s.banks_per_group, s.lines_per_row) != (4, 4, 128) {
+        let (key, value) = match (q.bank_groups, q.banks_per_group, m.standard.device(DeviceWidth::X8).lines_per_row) {
+            (_, _, lines) if lines != 128 => ("standard", shown(m.standard)),
+            (0 | 4, 0 | 4, _) => ("device_width", shown(m.device_width)),
+            (0 | 4, n, _) => ("quirks.banks_per_group", n.to_string()),
+            (n, ..) => ("quirks.bank_groups", n.to_string()),
+        };
+        return Err(format!(
+            "{key} = {value} does not go with mapping = \"{mapping}\", which is for the 4 groups of 4 banks of x8 DDR4{}",
+            instead(key)
+        ));
     }
-    if v != Vendor::Skylake && (!channels.is_power_of_two() || s.ranks > 4 || banks != (4, 4, 128)) {
-        return Err("mapping = \"skylake_sp\" is for a power of two of channels of up to 4 ranks of x8 DDR4".into());
+    let suits = match v {
+        Vendor::Skylake => [("channels", m.channels, m.channels == 2, "2"), ("ranks", s.ranks, s.ranks == 2, "2")],
+        _ => [
+            ("channels", m.channels, m.channels.is_power_of_two(), "1, 2, 4, 8 or 16"),
+            ("ranks", s.ranks, s.ranks <= 4, "1, 2 or 4"),
+        ],
+    };
+    match suits.into_iter().find(|(_, _, suits, _)| !suits) {
+        Some((key, n, _, valid)) => Err(format!(
+            "{key} = {n} does not go with mapping = \"{mapping}\", which is for {valid} {key}{}",
+            instead(key)
+        )),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// A choice as a scenario writes it, in quotes.
+fn shown(choice: impl Serialize) -> String {
+    serde_json::to_string(&choice).unwrap_or_default()
 }
 
 /// XOR of a line number's 16-bit groups, with which zsim selects one of several banks or controllers.

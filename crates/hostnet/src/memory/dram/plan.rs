@@ -1,7 +1,7 @@
 //! Plan of the memory controllers: what a specification means once it has been checked. Each scheduler has its own keys in
 //! the plan, so that the code of one scheduler cannot read a key of another.
 
-use super::mapping::Mapper;
+use super::mapping::{self, Mapper};
 use super::timing::DramTiming;
 use super::{ChannelShape, DramSpec, EntryRelease, PagePolicy, Scheduler};
 use serde::Serialize;
@@ -169,6 +169,7 @@ impl DramSpec {
         let scheduler = self.scheduler_plan()?;
         let channels = self.channels * device.subchannels;
         let q = &self.quirks;
+        mapping::check(self, &shape)?;
         Ok(DramPlan {
             channels,
             mapper: Mapper::new(&self.mapping, channels, q.channel_hash, q.bank_hash, &shape)?,
