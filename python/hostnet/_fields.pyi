@@ -301,7 +301,8 @@ class CoreSpec(Section):
     threads: int
     """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
     first come the first threads of all cores, then the second threads of the same cores in the same order. A core
-    whose second thread no tenant takes is as fast as a core with one."""
+    whose second thread no tenant takes is as fast as a core with one. Two threads that run have half of the core's
+    buffers each, so that these are even numbers."""
     width: int
     """Instructions that a core can dispatch, and retire, in one cycle."""
 

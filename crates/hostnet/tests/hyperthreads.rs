@@ -1,7 +1,7 @@
 //! Tests of two hardware threads of one core and of the resources that they share: issue slots, caches, and lines in
 //! flight.
 
-use crate::common::{get, refused, scenario, simulate, ONE_CORE};
+use crate::common::{get, refusal, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::{Clock, CoreId, IdVec, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, MachineSignal};
@@ -208,6 +208,27 @@ fn what_second_threads_cannot_run_yet_is_said() {
 const ONE_NODE: &str = "name = \"s\"\nplatform = \"icx\"\nplacement = { policy = \"dma\" }\noverride = { nodes = { count = 1 } }\n\
                         [[tenant]]\nname = \"s\"\ncores = 16\napp = { kind = \"stream\", buffer = \"1 GiB\", read_fraction = \
                         1.0 }\n[run]\nload = \"saturate\"\nwarmup_time = \"1 us\"\ntime = \"5 us\"\n";
+
+/// Two threads of a core have half of its buffers each; where no second thread runs, an odd number is as good as any.
+#[test]
+fn buffers_that_two_threads_share_are_even() {
+    let one = "nodes = { count = 1 }";
+    let with = |core: &str| format!("{one}, core = {{ {core} }}");
+    let threads = |cores: u32| ONE_NODE.replace("cores = 16", &format!("cores = {cores}"));
+    let odd = |cores: u32, core: &str| threads(cores).replace(one, &with(core));
+    assert_eq!(get(&simulate(&odd(16, "lfb = 3, rob = 351")), "lfb_credits"), 3.0);
+    assert_eq!(get(&simulate(&odd(32, "lfb = 4, rob = 350")), "lfb_credits"), 2.0);
+    for (core, said) in [
+        ("lfb = 3", "platform.core.lfb = 3 is odd: node 0 has more threads than its 16 cores, and each thread has half; choose 2 or 4"),
+        ("lfb = 1", "platform.core.lfb = 1 is odd: node 0 has more threads than its 16 cores, and each thread has half; choose 2."),
+        ("rob = 351", "platform.core.rob = 351 is odd"),
+        ("prefetch = { credits = 27 }", "platform.core.prefetch.credits = 27 is odd"),
+        ("quirks = { combining_buffers = 5 }", "platform.core.quirks.combining_buffers = 5 is odd"),
+    ] {
+        let e = refusal(&threads(17), one, &with(core));
+        assert!(e.contains(said), "{e}");
+    }
+}
 
 /// The platform has 16 cores a node, each with 12 line fill buffers, and 32 on both nodes. On one node, the 17th
 /// thread shares a core: two threads have 6 buffers each and 15 have 12.

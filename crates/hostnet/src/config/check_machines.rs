@@ -89,7 +89,8 @@ pub(super) fn with_threads(s: &Scenario) -> String {
     }
 }
 
-/// Checks that the threads of each core of `node` agree on what the core has once.
+/// Checks that the two threads of each core of `node` can have half of its buffers each, and agree on what the core has
+/// once.
 pub(super) fn second_threads(s: &Scenario, node: u32) -> Check {
     let on_node = |t: &TenantSpec| u32::from(t.node) == node;
     let tenants = s.tenants.iter().enumerate().filter(|(_, t)| on_node(t));
@@ -107,6 +108,12 @@ pub(super) fn second_threads(s: &Scenario, node: u32) -> Check {
                  give each thread a core, of which a node has {each}, or all tenants of the node the same l2_size"
             )
         })?;
+    }
+    if let Some((key, n)) = s.platform.core.halved().into_iter().find(|(_, n)| n % 2 > 0) {
+        let near = if n > 1 { format!("{} or {}", n - 1, n + 1) } else { "2".into() };
+        return Err(format!(
+            "platform.core.{key} = {n} is odd: node {node} has more threads than its {each} cores, and each thread has half; choose {near}"
+        ));
     }
     match s.tenant_ids().find(|t| s.peers_of(*t).is_some_and(|p| p.node == node) && s.ccnic_of(*t).agent_requests().is_some()) {
         Some(t) => Err(format!(

@@ -39,7 +39,8 @@ pub struct CoreSpec {
     pub count: u32,
     /// Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
     /// first come the first threads of all cores, then the second threads of the same cores in the same order. A core
-    /// whose second thread no tenant takes is as fast as a core with one.
+    /// whose second thread no tenant takes is as fast as a core with one. Two threads that run have half of the core's
+    /// buffers each, so that these are even numbers.
     #[serde(default = "one")]
     pub threads: u32,
     /// Clock frequency of the core.
@@ -123,7 +124,7 @@ impl CoreSpec {
     /// buffers for misses (Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading Technology,
     /// partitioned resources). Buffers for which the threads of a real processor compete are halved as well.
     pub fn of_one_thread(&self) -> CoreSpec {
-        let half = |n: u32| (n / 2).max(1);
+        let half = |n: u32| (n / 2).max(1); // of an odd number only where the core's second thread is idle
         let mut of = self.clone();
         of.rob = half(self.rob);
         of.store_queue = half(self.store_queue).max(self.stores_per_line);
@@ -135,6 +136,17 @@ impl CoreSpec {
                 (half(p.credits), p.quirks.waiting / 2, p.quirks.reserve / 2);
         }
         of
+    }
+
+    /// Keys whose values [`CoreSpec::of_one_thread`] halves, with the values.
+    pub fn halved(&self) -> Vec<(&'static str, u32)> {
+        let buffers = [("rob", self.rob), ("store_queue", self.store_queue), ("lfb", self.lfb)].map(Some);
+        let quirks = [
+            self.quirks.l2_mshrs.map(|n| ("quirks.l2_mshrs", n)),
+            self.quirks.combining_buffers.map(|n| ("quirks.combining_buffers", n)),
+            self.prefetch.as_ref().filter(|p| p.enabled).map(|p| ("prefetch.credits", p.credits)),
+        ];
+        buffers.into_iter().chain(quirks).flatten().collect()
     }
 
     /// Core whose programs list each instruction that accesses memory, so that an access is one instruction and not those that
