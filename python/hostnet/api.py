@@ -448,6 +448,19 @@ def inherited(name: str | os.PathLike[str]) -> dict[str, str]:
     return {path: theirs.get(path, base) for path, _ in leaves(platform(name)) if of_base(path)}
 
 
+def of_standard(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """The values in force of the keys that a platform's table ``memory`` may leave to its standard, by dotted path: numbers of
+    banks, and timings in ps."""
+    quirks = json.loads(_core.memory_quirks(json.dumps(memory)))
+    return {path: value for path, value in leaves({"memory": {"quirks": quirks}}) if _is_of_standard(path)}
+
+
+def _is_of_standard(path: str) -> bool:
+    """Whether a key without a value has that of ``memory.standard``."""
+    banks = ("memory.quirks.bank_groups", "memory.quirks.banks_per_group")
+    return path.startswith("memory.quirks.timing.") or path in banks
+
+
 def _given(sources: Mapping[str, str], path: str) -> str:
     """The key whose source applies to ``path``: the key itself, or the nearest table around it; empty where neither has
     a source."""
@@ -462,11 +475,7 @@ def _source(given: Mapping[str, str], path: str, value: Any) -> str:
     at = _given(given, path)
     if at:
         return given[at]
-    of_the_standard = path.startswith("memory.quirks.timing.") or path in (
-        "memory.quirks.bank_groups",
-        "memory.quirks.banks_per_group",
-    )
-    if of_the_standard and not value:
+    if _is_of_standard(path) and not value:
         return "standard: as memory.standard has it"
     if value is None:
         return f"default: none{_absence(_meaning(path))}"

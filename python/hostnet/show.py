@@ -211,15 +211,15 @@ def platform_list(known: Mapping[str, str]) -> None:
 def platform(name: str, spec: Mapping[str, Any]) -> None:
     """Every value of a platform, including defaults, with its provenance; a source that comes from a base names the platform
     that gives it."""
-    from .api import inherited, leaves
+    from .api import inherited, leaves, of_standard
     from .fit import misfits
 
-    theirs = inherited(name)
+    theirs, standard = inherited(name), of_standard(spec["memory"])
     columns = [Column("key", key=True, text=True), Column("value", text=True), Column("provenance", text=True)]
     values = [
         [
             path,
-            "none" if value is None else str(value),
+            "none" if (shown := standard.get(path, value)) is None else str(shown),
             spec["provenance"][path] + (f" (of {theirs[path]})" if path in theirs else ""),
         ]
         for path, value in leaves(spec)

@@ -227,6 +227,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::domains, m)?)?;
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;
     m.add_function(wrap_pyfunction!(model::hardware, m)?)?;
+    m.add_function(wrap_pyfunction!(model::memory_quirks, m)?)?;
     m.add_function(wrap_pyfunction!(model::predict, m)?)?;
     m.add_function(wrap_pyfunction!(request_trace::trace_memory, m)?)?;
     m.add_function(wrap_pyfunction!(request_trace::memory_trace_formats, m)?)?;

@@ -1,6 +1,7 @@
 //! Closed-form models, as functions from JSON to JSON. `hostnet.model` is their Python interface.
 
 use crate::SpecError;
+use hostnet::memory::dram::DramSpec;
 use hostnet::model::domain::{self, Measured};
 use hostnet::model::mc::{self, FormulaClass, Hardware, McCounters, WriteForm};
 use hostnet::model::pcie::LinkSpec;
@@ -124,4 +125,10 @@ struct Setting {
 pub fn predict(setting: &str) -> PyResult<String> {
     let s: Setting = read(setting)?;
     Ok(write(&s.host.predict(&s.offered)))
+}
+
+/// Quirks of a memory, as a platform's table `memory` has it, with the values that its standard gives.
+#[pyfunction]
+pub fn memory_quirks(memory: &str) -> PyResult<String> {
+    Ok(write(&read::<DramSpec>(memory)?.quirks_in_full()))
 }

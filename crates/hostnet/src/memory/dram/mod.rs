@@ -590,11 +590,11 @@ impl DramSpec {
     }
 
     fn shape(&self, d: &DramDevice) -> Result<ChannelShape, String> {
-        let or = |v: u32, d: u32| if v == 0 { d } else { v };
+        let (bank_groups, banks_per_group) = self.banks(d);
         let s = ChannelShape {
             ranks: self.ranks,
-            bank_groups: or(self.quirks.bank_groups, d.bank_groups),
-            banks_per_group: or(self.quirks.banks_per_group, d.banks_per_group),
+            bank_groups,
+            banks_per_group,
             lines_per_row: d.lines_per_row,
             rows: d.rows,
         };

@@ -2,8 +2,9 @@
 //! the plan, so that the code of one scheduler cannot read a key of another.
 
 use super::mapping::{self, Mapper};
+use super::standards::DramDevice;
 use super::timing::DramTiming;
-use super::{ChannelShape, DramSpec, EntryRelease, PagePolicy, Scheduler};
+use super::{ChannelShape, DramQuirks, DramSpec, EntryRelease, PagePolicy, Scheduler};
 use serde::Serialize;
 
 /// Checked organisation and policy of the memory controllers of a node.
@@ -184,6 +185,21 @@ impl DramSpec {
             static_latency_ns: self.static_latency_ns,
             scheduler,
         })
+    }
+
+    /// The quirks with the values of `standard` for the keys that leave them to it: numbers of banks, and timings in ps.
+    /// The specification must be one that [`DramSpec::plan`] accepts.
+    #[must_use]
+    pub fn quirks_in_full(&self) -> DramQuirks {
+        let d = self.standard.device(self.device_width);
+        let (bank_groups, banks_per_group) = self.banks(&d);
+        DramQuirks { bank_groups, banks_per_group, timing: self.quirks.timing.in_full(&d), ..self.quirks.clone() }
+    }
+
+    /// Numbers of bank groups of a rank and of banks of a group, with devices `d`.
+    pub(super) fn banks(&self, d: &DramDevice) -> (u32, u32) {
+        let or = |given: u32, of_device: u32| if given == 0 { of_device } else { given };
+        (or(self.quirks.bank_groups, d.bank_groups), or(self.quirks.banks_per_group, d.banks_per_group))
     }
 
     /// The scheduler with the keys that it has.

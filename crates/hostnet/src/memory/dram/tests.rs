@@ -594,3 +594,25 @@ fn s02_peak_bandwidth_of_each_standard_is_its_data_rate() {
         assert!((gbps / rate - 1.0).abs() < 0.003, "{standard:?}: {gbps} against {rate}");
     }
 }
+
+/// DDR4-3200 of 8 Gb x8 (JESD79-4C): 22-22-22 at 625 ps, tRFC 350 ns, tREFI 7.8 us, four groups of four banks. DDR5-4800 of 16 Gb
+/// (JESD79-5B): tRFC 295 ns, which are 710 clocks of 416 ps. Values of one's own stay; the engine's constraints are the same.
+#[test]
+fn quirks_in_full_have_the_values_of_the_standard() {
+    let mut spec = DramSpec::default();
+    spec.quirks.timing.rp_ps = Some(20_000);
+    let q = spec.quirks_in_full();
+    let t = &q.timing;
+    assert_eq!([t.tck_ps, t.cl_ps, t.rcd_ps, t.rp_ps], [625, 13_750, 13_750, 20_000].map(Some));
+    assert_eq!([t.ras_ps, t.faw_ps, t.rfc_ps, t.refi_ps], [32_500, 21_250, 350_000, 7_800_000].map(Some));
+    assert_eq!((q.bank_groups, q.banks_per_group), (4, 4));
+    spec.device_width = DeviceWidth::X16;
+    assert_eq!(spec.quirks_in_full().bank_groups, 2);
+    spec.standard = Standard::Ddr5_4800;
+    assert_eq!(spec.quirks_in_full().timing.rfc_ps, Some(710 * 416));
+    for standard in [Standard::Ddr4_2933, Standard::Hbm2e3200, Standard::Lpddr5_6400] {
+        let d = standard.device(DeviceWidth::X8);
+        let own = &spec.quirks.timing;
+        assert_eq!(DramTiming::new(&d, own), DramTiming::new(&d, &own.in_full(&d)), "{standard:?}");
+    }
+}

@@ -96,6 +96,37 @@ impl TimingOverride {
     }
 }
 
+impl TimingOverride {
+    /// All timings of device `d` with these values in place of its own. Nanoseconds of a standard are rounded up to whole
+    /// clocks, as a controller programs them.
+    #[must_use]
+    pub fn in_full(&self, d: &DramDevice) -> TimingOverride {
+        let tck = self.clock(d);
+        let or = |given: Option<u64>, clocks: u64| Some(given.unwrap_or(clocks * tck));
+        let clocks_of = |ns: u64| (ns * 1000).div_ceil(tck);
+        TimingOverride {
+            tck_ps: Some(tck),
+            cl_ps: or(self.cl_ps, d.cl),
+            cwl_ps: or(self.cwl_ps, d.cwl),
+            rcd_ps: or(self.rcd_ps, d.rcd),
+            rp_ps: or(self.rp_ps, d.rp),
+            ras_ps: or(self.ras_ps, d.ras),
+            ccd_l_ps: or(self.ccd_l_ps, d.ccd_l),
+            rrd_s_ps: or(self.rrd_s_ps, d.rrd_s),
+            rrd_l_ps: or(self.rrd_l_ps, d.rrd_l),
+            faw_ps: or(self.faw_ps, d.faw),
+            rtp_ps: or(self.rtp_ps, d.rtp),
+            wr_ps: or(self.wr_ps, d.wr),
+            wtr_s_ps: or(self.wtr_s_ps, d.wtr_s),
+            wtr_l_ps: or(self.wtr_l_ps, d.wtr_l),
+            rtw_ps: or(self.rtw_ps, d.rtw),
+            cs_ps: or(self.cs_ps, d.cs),
+            rfc_ps: or(self.rfc_ps, clocks_of(d.rfc_ns)),
+            refi_ps: or(self.refi_ps, clocks_of(d.refi_ns)),
+        }
+    }
+}
+
 /// Relation of the next column command to the last one.
 pub(super) const SAME_GROUP: usize = 0;
 pub(super) const SAME_RANK: usize = 1;
@@ -151,19 +182,18 @@ pub struct DramTiming {
 impl DramTiming {
     /// The constraints of device `d` with the overrides `o`.
     pub fn new(d: &DramDevice, o: &TimingOverride) -> DramTiming {
-        let tck = o.clock(d);
-        let or = |v: Option<u64>, clocks: u64| v.unwrap_or(clocks * tck);
-        // Nanoseconds of a standard are rounded up to whole clocks, as a controller programs them.
-        let clocks_of = |ns: u64| (ns * 1000).div_ceil(tck) * tck;
-        let (cl, cwl) = (or(o.cl_ps, d.cl), or(o.cwl_ps, d.cwl));
+        let all = o.in_full(d);
+        let of = |timing: Option<u64>| timing.expect("all timings are there");
+        let tck = of(all.tck_ps);
+        let (cl, cwl) = (of(all.cl_ps), of(all.cwl_ps));
         let burst = d.burst * tck;
         let ccd_s = (d.ccd_s * tck).max(burst);
-        let ccd_l = or(o.ccd_l_ps, d.ccd_l).max(ccd_s);
+        let ccd_l = of(all.ccd_l_ps).max(ccd_s);
         let ccd_l_wr = o.ccd_l_ps.unwrap_or(d.ccd_l_wr * tck).max(ccd_s);
-        let rtw = (cl + burst + or(o.rtw_ps, d.rtw)).saturating_sub(cwl);
-        let (wtr_s, wtr_l) = (or(o.wtr_s_ps, d.wtr_s), or(o.wtr_l_ps, d.wtr_l));
-        let cs = or(o.cs_ps, d.cs);
-        let (rp, ras) = (or(o.rp_ps, d.rp), or(o.ras_ps, d.ras));
+        let rtw = (cl + burst + of(all.rtw_ps)).saturating_sub(cwl);
+        let (wtr_s, wtr_l) = (of(all.wtr_s_ps), of(all.wtr_l_ps));
+        let cs = of(all.cs_ps);
+        let (rp, ras) = (of(all.rp_ps), of(all.ras_ps));
         let reciprocal_bits = (tck.max(2) - 1).ilog2();
         let mut t = DramTiming {
             tck,
@@ -173,14 +203,14 @@ impl DramTiming {
             cl,
             cwl,
             burst,
-            rcd: or(o.rcd_ps, d.rcd),
+            rcd: of(all.rcd_ps),
             rp,
             ras,
             rc: ras + rp,
-            rrd_s: or(o.rrd_s_ps, d.rrd_s),
-            rrd_l: or(o.rrd_l_ps, d.rrd_l),
-            faw: or(o.faw_ps, d.faw),
-            col_to_pre: [or(o.rtp_ps, d.rtp), cwl + burst + or(o.wr_ps, d.wr)],
+            rrd_s: of(all.rrd_s_ps),
+            rrd_l: of(all.rrd_l_ps),
+            faw: of(all.faw_ps),
+            col_to_pre: [of(all.rtp_ps), cwl + burst + of(all.wr_ps)],
             col_to_col: [
                 [[ccd_l, rtw], [ccd_s, rtw], [burst + cs, (cl + burst + cs).saturating_sub(cwl)]],
                 [
@@ -190,8 +220,8 @@ impl DramTiming {
                 ],
             ],
             rank_switch: burst + cs,
-            rfc: o.rfc_ps.unwrap_or_else(|| clocks_of(d.rfc_ns)),
-            refi: o.refi_ps.unwrap_or_else(|| clocks_of(d.refi_ns)),
+            rfc: of(all.rfc_ps),
+            refi: of(all.refi_ps),
             act_bus: d.act_cycles * tck,
             col_bus: d.col_cycles * tck,
         };
