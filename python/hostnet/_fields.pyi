@@ -1771,8 +1771,8 @@ class StreamAppSpec(Section):
 class StreamTransferAppSpec(Section):
     """Streams from writers to readers, in pairs."""
     buffer: str | None
-    """Size of a pair's buffer: whole chunks. The default is 4 MiB. With `stores = 'none'` the default is 256 MiB,
-    which exceeds all caches."""
+    """Size of a pair's buffer, which is contiguous in physical memory: whole chunks. The default is 4 MiB. With
+    `stores = 'none'` the default is 256 MiB, which exceeds all caches."""
     chunk: str
     """Number of bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default
     is 1 MiB."""

@@ -29,7 +29,7 @@ pub struct StreamTransferSpec {
     /// 1 MiB.
     #[serde(default = "chunk")]
     pub chunk: Size,
-    /// Size of a pair's buffer: whole chunks. The default is 4 MiB. With `stores = "none"` the default is 256 MiB,
+    /// Size of a pair's buffer, which is contiguous in physical memory: whole chunks. The default is 4 MiB. With `stores = "none"` the default is 256 MiB,
     /// which exceeds all caches.
     #[serde(default)]
     pub buffer: Option<Size>,
