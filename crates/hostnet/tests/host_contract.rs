@@ -227,6 +227,44 @@ fn peak_bandwidth_is_that_of_the_clock_that_a_platform_gives() {
     }
 }
 
+/// Windows that hold half of a core's batch of 64 lines, or one and a half. A core of sim24 executes 2,000 instructions at 2 a
+/// cycle and the two loads of a line at 5 a cycle, at 3.2 GHz: 3.2 lines per us.
+#[test]
+fn operations_of_batches_in_progress_count_as_far_as_they_are_executed() {
+    for time in [10, 30] {
+        let o = simulate(&format!(
+            r#"
+            name = "stream"
+            platform = "sim24"
+            placement = {{ policy = "ddio" }}
+            tenant = [{{ name = "s", cores = 2, app = {{ kind = "stream", buffer = "4 KiB", instructions = 2000 }} }}]
+            run = {{ load = "saturate", time = "{time} us", warmup_time = "7 us" }}
+            "#
+        ));
+        let (mops, expected) = (get(&o, "t0_mops"), 2.0 * 3200.0 / (2000.0 / 2.0 + 2.0 / 5.0));
+        assert!((mops / expected - 1.0).abs() < 0.01, "{mops} Mops in {time} us, not {expected}");
+        assert!((get(&o, "c2m_gbs") - mops * 0.064).abs() < 1e-9);
+    }
+}
+
+/// Cores in step whose lines come from DRAM read as much as DRAM delivers, although a window ends within their batches.
+#[test]
+fn cores_in_step_read_what_dram_delivers() {
+    let o = simulate(
+        r#"
+        name = "stream"
+        platform = "sim24"
+        placement = { policy = "ddio" }
+        tenant = [{ name = "s", cores = 24, app = { kind = "stream", buffer = "64 MiB", read_fraction = 1.0 } }]
+        run = { load = "saturate", time = "4 us", warmup_time = "4 us" }
+        [override.memory]
+        channels = 1
+        "#,
+    );
+    let (lines, delivered) = (get(&o, "c2m_gbs"), get(&o, "mem_read_gbs"));
+    assert!((lines / delivered - 1.0).abs() < 0.05, "{lines} of {delivered} GB/s");
+}
+
 #[test]
 fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let s = scenario(&Touch::default().text());

@@ -4,7 +4,7 @@ use super::traffic_source::{BurstStarts, TrafficSource};
 use super::Host;
 use crate::app::App;
 use crate::kernel::{Int, TenantId, Time};
-use crate::stack::role::Roles;
+use crate::stack::role::{still_to_come, Roles};
 use crate::stack::{Bus, Role, RoleView, Tally};
 use crate::traffic::spikes::Spikes;
 use std::borrow::Cow;
@@ -15,6 +15,8 @@ pub(super) struct TenantState {
     /// Application; None for the kernel and in directed tests.
     pub(super) app: Option<App>,
     pub(super) tally: Tally,
+    /// Operations of programs that were in progress when the window began, as far as they were still to come.
+    begun: f64,
     /// Source of the packets that the tenant serves.
     pub(super) source: Option<TrafficSource>,
     /// Long stalls of the application.
@@ -39,9 +41,10 @@ impl TenantState {
         self.roles.iter().any(|r| r.ended().is_some())
     }
 
-    /// Starts the meters of a new window.
-    fn restart(&mut self, now: Time) {
+    /// Starts the meters of a new window, at whose start `begun` operations of programs in progress are still to come.
+    fn restart(&mut self, begun: f64, now: Time) {
         self.tally = self.tally.for_new_window();
+        self.begun = begun;
         if let Some(s) = &mut self.source {
             s.generator.restart(now);
             (s.offered, s.dropped, s.bursts) = (0, 0, BurstStarts::default());
@@ -91,13 +94,14 @@ impl Host {
     }
 
     /// State of the host as a role of `tenant` sees it.
-    fn role_view(&self, tenant: TenantId) -> RoleView<'_> {
+    pub(super) fn role_view(&self, tenant: TenantId) -> RoleView<'_> {
         RoleView {
             tenant,
             stopped: self.run.stopped,
             since: self.meters.window.start,
             machine: &self.machine,
             tally: &self.tenants[tenant].tally,
+            begun: self.tenants[tenant].begun,
             threads: &self.cores,
         }
     }
@@ -105,7 +109,8 @@ impl Host {
     /// Starts the meters of every tenant for a new window.
     pub(super) fn restart_tenants(&mut self) {
         let now = self.machine.now;
-        self.tenants.iter_mut().for_each(|t| t.restart(now));
+        let begun: Vec<f64> = self.tenants.ids().map(|t| still_to_come(&self.machine, &self.cores, t)).collect();
+        self.tenants.iter_mut().zip(begun).for_each(|(t, begun)| t.restart(begun, now));
         self.each_role(|role, bus| role.restart_meters(bus));
     }
 

@@ -72,7 +72,7 @@ impl Host {
                 json!(spec.app.kind()),
                 json!(spec.stack.name()),
                 json!(cores.len()),
-                json!(y.operations.to_f64() / us),
+                json!(self.role_view(t).operations() / us),
                 json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),
                 json!(requests.map(|n| n.to_f64() / us)),
                 json!(rate(lost)),

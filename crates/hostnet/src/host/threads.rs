@@ -23,7 +23,7 @@ macro_rules! threads_by_app {
                     let ($scenario, $tenant) = (s, tenant);
                     $thread
                 })*
-                _ if app.work() == WorkSource::Own => Thread::FreeRunning(FreeRunning),
+                _ if app.work() == WorkSource::Own => Thread::FreeRunning(FreeRunning::default()),
                 _ => queue_pair(s),
             }
         }

@@ -98,10 +98,10 @@ impl Host {
         v.set(metric::MEM_P2M_READ_GBS, sum(&[NicTxRd, IoRd]));
         v.set(metric::MEM_P2M_WRITE_GBS, sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
         v.set(metric::SIM_LINES, self.machine.mem.stats.dram.iter().sum::<u64>().to_f64());
-        let streams = self.tenants.iter().filter(|t| matches!(t.app, Some(crate::app::App::Stream(_))));
-        let lines: u64 = streams.map(|t| t.tally.operations).sum();
-        if lines > 0 {
-            v.set(metric::C2M_GBS, gbs(lines));
+        let streams = self.tenants.enumerate().filter(|(_, t)| matches!(t.app, Some(crate::app::App::Stream(_))));
+        let lines: f64 = streams.map(|(t, _)| self.role_view(t).operations()).sum();
+        if lines > 0.0 {
+            v.set(metric::C2M_GBS, lines * LINE.to_f64() / span * 1e3);
         }
     }
 

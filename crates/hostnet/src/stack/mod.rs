@@ -193,6 +193,11 @@ pub trait Software {
         let _ = (since, now);
         None
     }
+    /// Operations that the tally has counted when the program in progress began, and the time of its start; no operations where
+    /// the tally counts what is done.
+    fn counted_ahead(&self) -> (u64, Time) {
+        (0, Time::ZERO)
+    }
     /// Packets that an arrival process has made the thread send or receive; None where no NIC's generator of the thread has one.
     fn due_packets(&self) -> Option<DuePackets> {
         None
@@ -233,6 +238,9 @@ macro_rules! threads {
             }
             fn idle(&self, since: Time, now: Time) -> Option<Time> {
                 match self { $(Thread::$name(t) => t.idle(since, now),)* }
+            }
+            fn counted_ahead(&self) -> (u64, Time) {
+                match self { $(Thread::$name(t) => t.counted_ahead(),)* }
             }
             fn due_packets(&self) -> Option<DuePackets> {
                 match self { $(Thread::$name(t) => t.due_packets(),)* }

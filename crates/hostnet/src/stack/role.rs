@@ -4,11 +4,11 @@
 //! rings between cores, the kernel's block layer. The host knows roles only by this interface; the threads of the
 //! tenant find a role by its type (`c.roles.get::<Service>()`).
 
-use super::{Awaited, Tally, Thread};
+use super::{Awaited, Software, Tally, Thread};
 use crate::app::Content;
 use crate::core::PollRound;
 use crate::device::nic::Packet;
-use crate::kernel::{Due, IdVec, LineAddr, PacketId, PortId, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::kernel::{Due, IdVec, Int, LineAddr, PacketId, PortId, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::meter::Values;
 use crate::traffic::generator::Generator;
@@ -81,6 +81,8 @@ pub struct RoleView<'a> {
     pub machine: &'a Machine,
     /// Counts of the tenant's work.
     pub tally: &'a Tally,
+    /// Operations of programs that were in progress when the window began, as far as they were still to come.
+    pub begun: f64,
     /// Threads of all cores.
     pub threads: &'a IdVec<ThreadId, CoreSlot>,
 }
@@ -89,6 +91,11 @@ impl RoleView<'_> {
     /// Threads of the role's tenant, with their cores.
     pub fn own_threads(&self) -> impl Iterator<Item = (ThreadId, &Thread)> {
         own_threads(self.threads, self.tenant)
+    }
+
+    /// Operations of the tenant in the window: of programs in progress at its start and at its end, the part within.
+    pub fn operations(&self) -> f64 {
+        self.tally.operations.to_f64() + self.begun - still_to_come(self.machine, self.threads, self.tenant)
     }
 
     /// Length of the window, in ps.
@@ -107,6 +114,15 @@ impl Bus<'_> {
 /// Threads of `tenant`, with their cores.
 pub fn own_threads(threads: &IdVec<ThreadId, CoreSlot>, tenant: TenantId) -> impl Iterator<Item = (ThreadId, &Thread)> {
     threads.enumerate().filter(move |(_, slot)| slot.tenant == tenant).map(|(c, slot)| (c, &slot.thread))
+}
+
+/// Operations of `tenant` that its tally has counted and that the programs in progress have not executed.
+pub fn still_to_come(machine: &Machine, threads: &IdVec<ThreadId, CoreSlot>, tenant: TenantId) -> f64 {
+    let of = |(id, thread): (ThreadId, &Thread)| match thread.counted_ahead() {
+        (0, _) => 0.0,
+        (n, began) => n.to_f64() * (1.0 - machine.cpus[id].executed(began, machine.now)),
+    };
+    own_threads(threads, tenant).map(of).sum()
 }
 
 /// A packet that a role's own clients send: its flow with the RSS hash, the queue that receives it, and its content.

@@ -2,7 +2,7 @@
 
 use super::{Awaited, Ctx, Role, RoleView, Software, Step};
 use crate::core::Op;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::LINE;
 use crate::meter::{metric, Values};
 
@@ -58,8 +58,8 @@ impl TransferPairs {
     /// Sets the metrics of all tenants' pairs in the window that ends now.
     pub fn report(all: &[(&TransferPairs, RoleView)], v: &mut Values) {
         let Some((_, view)) = all.first() else { return };
-        let (us, lines) = (view.span().to_f64() / 1e6, all.iter().map(|(_, view)| view.tally.operations).sum::<u64>());
-        v.set(metric::STREAM_GBPS, (lines * LINE * 8).to_f64() / us / 1e3);
+        let (us, lines) = (view.span().to_f64() / 1e6, all.iter().map(|(_, view)| view.operations()).sum::<f64>());
+        v.set(metric::STREAM_GBPS, lines * (LINE * 8).to_f64() / us / 1e3);
     }
 }
 
@@ -74,12 +74,14 @@ pub struct TransferThread {
     at: u64,
     known_done: u64,
     polled: bool,
+    /// Number of lines that the latest program of the thread reads, and the time at which the program began.
+    piece: (u64, Time),
 }
 
 impl TransferThread {
     /// A thread with role `role` in a pair with memory `memory`.
     pub fn new(role: TransferRole, memory: PairMemory) -> TransferThread {
-        TransferThread { role, memory, done: 0, at: 0, known_done: 0, polled: false }
+        TransferThread { role, memory, done: 0, at: 0, known_done: 0, polled: false, piece: (0, Time::ZERO) }
     }
 
     /// The thread's own register, and the other thread's register with the value that lets this thread continue.
@@ -99,6 +101,7 @@ impl Software for TransferThread {
         if c.step.stopped {
             return Step::Idle;
         }
+        self.piece.0 = 0;
         if let Some((_, other, needs)) = self.registers().filter(|_| self.at == 0) {
             let seen = std::mem::take(&mut self.polled);
             let registers = |c: &Ctx| c.roles.get::<TransferPairs>().map_or(0, |pairs| pairs.0[other.1]);
@@ -128,6 +131,7 @@ impl Software for TransferThread {
             TransferRole::Alone => c.program.push(Op::Load { line, lines }),
         }
         if !matches!(self.role, TransferRole::Writer { .. }) {
+            self.piece = (n, c.step.now);
             c.tally.operations += n;
         }
         self.at += n;
@@ -139,6 +143,10 @@ impl Software for TransferThread {
             }
         }
         Step::Run
+    }
+
+    fn counted_ahead(&self) -> (u64, Time) {
+        self.piece
     }
 
     fn retired(&mut self, _: u32, c: &mut Ctx) {

@@ -330,6 +330,24 @@ impl Cpu {
     pub fn now(&self) -> Time {
         Time(self.t / FRAC)
     }
+    /// Share of its program, which began at `began`, that the core has executed at `now`. A core dispatches ahead of the
+    /// calendar what waits for nothing; such ops are taken to follow each other evenly.
+    pub fn executed(&self, began: Time, now: Time) -> f64 {
+        let (ops, ahead) = (&self.program.ops, self.now().saturating_sub(now));
+        if ops.is_empty() || !self.running && ahead == Time::ZERO {
+            return 1.0;
+        }
+        let of_op = ops.get(self.pc).map_or(0.0, |op| {
+            let parts = match *op {
+                Op::Compute(n) => n,
+                _ => op.accesses().map_or(1, |(_, lines, _)| lines),
+            };
+            (f64::from(self.sub) / f64::from(parts.max(1))).min(1.0)
+        });
+        let taken = self.now().saturating_sub(began).0.max(1);
+        (self.pc.to_f64() + of_op) / ops.len().to_f64() * (1.0 - ahead.0.to_f64() / taken.to_f64()).max(0.0)
+    }
+
     #[inline]
     fn advance_to(&mut self, at: Time) {
         self.t = self.t.max(at.0 * FRAC);
