@@ -92,12 +92,18 @@ def _identity(resolved: str) -> tuple[str, ...]:
 
 
 def contents(
-    specs: Sequence[str], points: Sequence[Mapping[str, Any]] | None = None, of: str = "", *, quick: bool = False
+    specs: Sequence[str],
+    points: Sequence[Mapping[str, Any]] | None = None,
+    of: str = "",
+    *,
+    quick: bool = False,
+    seeds: int = 1,
 ) -> Contents:
-    """Contents of results of these resolved specs with these swept values. ``of`` defaults to the scenario's name."""
+    """Contents of results of these resolved specs with these swept values, each over ``seeds`` seeds. ``of`` defaults to the
+    scenario's name."""
     labels = [json.dumps(p, sort_keys=True) for p in points or [{}] * len(specs)]
     digests = {label: digest_of(spec) for label, spec in zip(labels, specs, strict=True)}
-    return Contents(of or str(json.loads(specs[0])["name"]), digests, _core.version(), quick)
+    return Contents(of or str(json.loads(specs[0])["name"]), digests, _core.version(), quick, seeds)
 
 
 def default_root() -> Path:

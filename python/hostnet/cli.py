@@ -116,6 +116,7 @@ def _owned(
     replace: bool,
     specs: Sequence[str],
     points: Sequence[Mapping[str, Any]] | None = None,
+    seeds: int | None = None,
 ) -> AbstractContextManager[Path | None]:
     """The directory for a command's results, locked for as long as the command runs; None without ``--out``."""
     from contextlib import nullcontext
@@ -127,7 +128,7 @@ def _owned(
         if replace:
             raise HostnetError("--replace is about the directory that --out names; give both or neither.")
         return nullcontext()
-    return directory(out, command, contents(specs, points), replace=replace)
+    return directory(out, command, contents(specs, points, seeds=seeds or 1), replace=replace)
 
 
 @contextmanager
@@ -281,7 +282,7 @@ def run(
     sc = _precisely(api.leniently(sc) if lenient else sc, precision, changes)
     spec = sc.resolve()
     tenants.check(wanted or (), [spec])
-    with _owned(out, "run", replace, [spec]) as folder:
+    with _owned(out, "run", replace, [spec], seeds=seeds) as folder:
         result = api.run(sc, quiet=quiet, pcap=pcap, seeds=seeds)
         if folder is not None:
             _write_tables(folder, "result", result.to_frame(), [result], {})
@@ -337,7 +338,7 @@ def sweep(
     wanted = headlines.chosen(metrics) if metrics else None
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
     tenants.check(wanted or (), specs)
-    with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
+    with _owned(out, "sweep", replace, specs, points, seeds) as folder, _workers(jobs, cluster) as workers:
         with api.named_by_file(sc):
             results = api.run_points(specs, workers, None, Progress(quiet), seeds)
         columns = quantities.swept(points, results)

@@ -38,14 +38,15 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 class Contents:
     """Points whose results a directory holds.
 
-    ``of`` names the scenario or the figure, ``points`` maps each point's swept values to the digest of the simulation, ``engine`` is the version that ran the points, and ``quick``
-    says whether fewer requests were measured.
+    ``of`` names the scenario or the figure, ``points`` maps each point's swept values to the digest of the simulation, ``engine`` is the version that ran the points, ``quick``
+    says whether fewer requests were measured, and ``seeds`` is the number of runs that each point combines.
     """
 
     of: str
     points: Mapping[str, str]
     engine: str = ""
     quick: bool = False
+    seeds: int = 1
 
     def lost(self, there: Contents) -> str | None:
         """The loss when these results replace
@@ -55,6 +56,8 @@ class Contents:
             return f"holds {many} of {there.of}, and this is {self.of}"
         if self.quick != there.quick:
             return f"holds {many} of {there.of} in full, and this is a quick run" if self.quick else None
+        if self.seeds < there.seeds:
+            return f"holds {many} of {there.of} over {there.seeds:,} seeds, and this is over {self.seeds:,}"
         missing = sum(label not in self.points for label in there.points)
         if missing:
             return f"holds {many} of {there.of}, of which this one lacks {missing:,}"

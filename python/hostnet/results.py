@@ -86,6 +86,9 @@ def fault(data: Any) -> str | None:
     files = data.get("files") or {}
     if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
         return "files is of another type"
+    seeds = data.get("seeds") or []
+    if not isinstance(seeds, list) or not set(map(type, seeds)) <= {int}:
+        return "seeds is of another type"
     said = data.get("warnings") or []
     if not isinstance(said, list) or not all(isinstance(w, str) for w in said):
         return "warnings is of another type"
@@ -163,6 +166,11 @@ class Result:
         self[name]
         low_high = intervals.of(self.data).get(metric(str(name)))
         return low_high
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of the runs that this result combines; of a single run, its own seed."""
+        return list(self.data.get("seeds") or [self.seed])
 
     @property
     def warnings(self) -> list[str]:

@@ -104,6 +104,23 @@ def test_another_run_is_refused_and_replaced_on_demand(cli, tiny_file, tmp_path)
     assert "--replace is about the directory" in one_sentence(cli("run", tiny_file, "--replace"))
 
 
+def test_results_over_fewer_seeds_do_not_replace_those_over_more(cli, tiny_file, tmp_path):
+    run, sweep = ("run", tiny_file, "--out", "r"), ("sweep", tiny_file, "--vary", "placement.ways=2", "--out", "s")
+    for command, folder in ((run, "r"), (sweep, "s")):
+        for seeds in ([], ["--seeds", "2"], ["--seeds", "3"]):
+            cli(*command, *seeds, check=0)
+        before = contents(cli.cwd / folder)
+        for seeds, over in (([], 1), (["--seeds", "2"], 2)):
+            said = one_sentence(cli(*command, *seeds))
+            assert f"{folder}: holds 1 point of tiny over 3 seeds, and this is over {over}; give another --out" in said
+        assert contents(cli.cwd / folder) == before
+    several, one = cli.cwd / "r" / "result-0000.json", tmp_path / "one.json"
+    hn.run(tiny_file).save(one)
+    for command in ("explain", "report"):
+        cli(command, several, "--out", f"{command}.html", check=0)
+        assert "give another --out" in one_sentence(cli(command, one, "--out", f"{command}.html"))
+
+
 def test_a_quick_study_does_not_replace_a_full_one(tmp_path):
     def made(quick, *points):
         found = output.Contents("sweeper fig5", dict.fromkeys(points, ""), "1", quick)

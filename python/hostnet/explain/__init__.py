@@ -126,7 +126,8 @@ def main(
         found = _result(given, changes)
         spec = json.loads(found.resolve()) if isinstance(found, Scenario) else found.spec
         told = {"": hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()}
-        of = Contents(str(spec.get("name", given)), told, _core.version())
+        seeds = 1 if isinstance(found, Scenario) else len(found.seeds)
+        of = Contents(str(spec.get("name", given)), told, _core.version(), seeds=seeds)
     with nullcontext() if out is None else directory(out, "explain", of, replace=replace) as folder:
         if isinstance(found, Explanation):
             ex = found

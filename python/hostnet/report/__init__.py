@@ -52,6 +52,8 @@ def write_report(
         results = _results(paths) if paths else [_data(g) for g in given]
         content, default = body(results), _title(paths, results)
         specs, lead = [r["spec"] for r in results], _lead(results)
+        # Results of one scenario over other seeds are other results.
+        specs = [{**s, "seeds": r["seeds"]} if r.get("seeds") else s for s, r in zip(specs, results, strict=True)]
     digests = [hashlib.sha256(json.dumps(s, sort_keys=True).encode()).hexdigest()[:16] for s in specs]
     lost = None if replace else _lost(out, digests)
     if lost is not None:
