@@ -75,7 +75,8 @@ def run(
     values, as for a list. An exception in ``control`` ends the run and is raised here.
 
     With ``seeds``, the scenario runs with that many seeds, its own and those that follow it; the result has the means over
-    the runs, and intervals that come from the runs instead of from batches of one run.
+    the runs, and intervals that come from the runs instead of from batches of one run. A saved result over several seeds runs
+    with as many again.
 
     With ``pcap``, the packets that returned to the load generator in the measured window are written to that file, with
     time stamps in nanoseconds; the point then runs even when the cache holds its result. With
@@ -84,6 +85,8 @@ def run(
     scenario = Scenario.of(scenario)
     if lenient:
         scenario = leniently(scenario)
+    if seeds is None and pcap is None and control is None:
+        seeds = scenario._seeds
     if seeds is not None:
         if pcap is not None or control is not None:
             raise HostnetError(
@@ -272,7 +275,7 @@ def sweep_results(
     scenario = Scenario.of(scenario)
     points, specs = sweep_specs(scenario, vary, quiet=quiet)
     with named_by_file(scenario):
-        return points, run_points(specs, jobs, cache, Progress(quiet), seeds)
+        return points, run_points(specs, jobs, cache, Progress(quiet), scenario._seeds if seeds is None else seeds)
 
 
 def run_points(

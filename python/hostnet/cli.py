@@ -281,6 +281,7 @@ def run(
     sc = _scenario(scenario, changes)
     sc = _precisely(api.leniently(sc) if lenient else sc, precision, changes)
     spec = sc.resolve()
+    seeds = sc._seeds if seeds is None and pcap is None else seeds
     tenants.check(wanted or (), [spec])
     with _owned(out, "run", replace, [spec], seeds=seeds) as folder:
         result = api.run(sc, quiet=quiet, pcap=pcap, seeds=seeds)
@@ -335,6 +336,7 @@ def sweep(
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
     _check_varied(sc, grid, changes, precision)
+    seeds = sc._seeds if seeds is None else seeds
     wanted = headlines.chosen(metrics) if metrics else None
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
     tenants.check(wanted or (), specs)

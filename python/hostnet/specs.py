@@ -390,9 +390,10 @@ class Scenario(Fields):
         self, tables: Mapping[str, Any] | str | os.PathLike[str] | None = None, *, file: str | Path | None = None
     ):
         digests: dict[str, str] = {}
+        seeds = None
         if isinstance(tables, (str, os.PathLike)):
             file = scenario_file(tables)
-            tables, digests = _read(tables, file)
+            tables, digests, seeds = _read(tables, file)
         if not isinstance(tables or {}, (Mapping, Section)):
             raise SpecError(f"{tables!r} is no scenario; give a file, a name that comes with hostnet, or its tables.")
         try:
@@ -403,6 +404,7 @@ class Scenario(Fields):
         super().__init__(renamed.value("", data, name), schema(), "", name)
         self.__dict__["_origin"] = Path(file) if file is not None else None
         self.__dict__["_digests"] = digests
+        self.__dict__["_seeds"] = seeds
 
     @classmethod
     def load(cls, name: str | Path) -> Scenario:
@@ -421,6 +423,7 @@ class Scenario(Fields):
         """An independent copy."""
         new = Scenario(file=self._origin)
         new.__dict__["_digests"] = self._digests
+        new.__dict__["_seeds"] = self._seeds
         new._data.update(plain(self._data))  # its keys have their present names already
         return new
 
@@ -587,12 +590,13 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _read(name: str | os.PathLike[str], path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tables of a file, and in a saved result the digests of the files that it replayed, by their paths."""
+def _read(name: str | os.PathLike[str], path: Path) -> tuple[dict[str, Any], dict[str, str], int | None]:
+    """The tables of a file, and in a saved result the digests of the files that it replayed, by their paths, and the number of
+    seeds that it combines."""
     text = ""
     try:
         text = path.read_text(encoding=TEXT)
-        return _saved(name, text) if path.suffix == ".json" else (tomllib.loads(text), {})
+        return _saved(name, text) if path.suffix == ".json" else (tomllib.loads(text), {}, None)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         # The one mistake that TOML's own message does not explain: a name that has values as well.
         both = re.search(r"^\s*platform\s*=", text, re.M) and re.search(r"^\s*\[?platform\.", text, re.M)
@@ -604,9 +608,9 @@ def _read(name: str | os.PathLike[str], path: Path) -> tuple[dict[str, Any], dic
         raise HostnetError(f"{name}: cannot be read ({e.strerror}).") from None
 
 
-def _saved(name: str | os.PathLike[str], text: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tables of a scenario in JSON, of a point of a study, or of a result, and the digests that a result has; a point
-    and a result hold the tables under ``spec``."""
+def _saved(name: str | os.PathLike[str], text: str) -> tuple[dict[str, Any], dict[str, str], int | None]:
+    """The tables of a scenario in JSON, of a point of a study, or of a result, and the digests and the number of seeds that a
+    result has; a point and a result hold the tables under ``spec``."""
     lines = [line for line in text.splitlines() if line.strip()]
     try:
         found = json.loads(text)
@@ -623,9 +627,11 @@ def _saved(name: str | os.PathLike[str], text: str) -> tuple[dict[str, Any], dic
     from .cache import files_of
     from .results import fault
 
-    if fault(found) is not None or "files" not in found:
-        return spec, {}
-    return spec, {table["file"]: found["files"][key] for key, table in files_of(spec).items() if key in found["files"]}
+    if fault(found) is not None:
+        return spec, {}, None
+    files = found.get("files") or {}
+    digests = {table["file"]: files[key] for key, table in files_of(spec).items() if key in files}
+    return spec, digests, len(found.get("seeds") or ()) or None
 
 
 def parse_value(text: str, path: str = "") -> Any:

@@ -181,6 +181,18 @@ def test_a_saved_result_keeps_its_intervals(short, tmp_path):
         hn.Result.load(tmp_path / "r.json")
 
 
+def test_a_saved_result_over_seeds_runs_again_over_as_many(short, cli, tmp_path):
+    whole, file = hn.run(short, seeds=3), tmp_path / "r.json"
+    whole.save(file)
+    again = hn.run(file)
+    assert again.seeds == whole.seeds == [1, 2, 3] and again.metrics == whole.metrics
+    assert hn.run(file, seeds=2).seeds == [1, 2] and hn.run(file, pcap=tmp_path / "p.pcap").seeds == [1]
+    cli("run", file, "--out", "again", check=0)
+    assert json.loads((cli.cwd / "again" / "result-0000.json").read_text())["seeds"] == [1, 2, 3]
+    swept, mean = hn.sweep(file, {"placement.ways": [2]}), whole["throughput_mrps"]
+    assert swept["throughput_mrps"].to_list() == [mean] and hn.run(short)["throughput_mrps"] != mean
+
+
 def test_a_wide_table_stays_readable_at_80_columns(short, monkeypatch, capsys):
     monkeypatch.setattr(show, "console", lambda beyond=80: Console(width=80))
     show.metrics(hn.run(short))
