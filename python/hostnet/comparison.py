@@ -46,7 +46,7 @@ class Sample:
     @property
     def half_interval(self) -> float | None:
         """Half the width of the 95 % interval; None for a single run whose metric has none."""
-        return self.batches if len(self.values) < 2 else intervals.half_width(intervals.of_mean(self.values))
+        return self.batches if len(self.values) < 2 else intervals.half_width(intervals.of_mean(self.values, ""))
 
     def _error(self) -> tuple[float, float] | None:
         """Variance of the mean, and its degrees of freedom; None where they are unknown."""

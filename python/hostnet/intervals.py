@@ -40,11 +40,18 @@ def of(data: Mapping[str, Any]) -> dict[str, Interval]:
     return found
 
 
-def of_mean(values: Sequence[float]) -> Interval:
-    """The 95 % interval of the mean of two or more independent values (Student's t)."""
+def of_mean(values: Sequence[float], unit: str) -> Interval:
+    """The 95 % interval of the mean of two or more independent values (Student's t), within the bounds of a metric of ``unit``."""
     mean = statistics.fmean(values)
     half = _core.student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return mean - half, mean + half
+    least, most = _bounds(mean, unit)
+    return max(mean - half, least), min(mean + half, most)
+
+
+def _bounds(value: float, unit: str) -> Interval:
+    """Bounds of the interval of a metric of ``unit``, as the engine has them: 0 below, and 1 above a share. A column that is
+    no metric has no unit, and may be of either sign."""
+    return min(value, 0.0) if unit else -math.inf, max(value, 1.0) if unit == "fraction" else math.inf
 
 
 def half_width(interval: Interval) -> float:

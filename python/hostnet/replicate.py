@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 from . import intervals
-from .declared import metric_info, tenant_info
+from .declared import MetricInfo, metric_info, tenant_info
 from .errors import HostnetError
 from .results import Result, ResultData, Table
 
@@ -36,7 +36,7 @@ def combined(results: Sequence[Result]) -> Result:
     data: dict[str, Any] = {**first.data, "seeds": [r.seed for r in results]}
     data["metrics"], data["intervals"] = {}, {}
     for name, about in metric_info().items():
-        mean, found = _mean([r.metrics.get(name) for r in results], about["group"])
+        mean, found = _mean([r.metrics.get(name) for r in results], about)
         data["metrics"][name] = mean
         if found is not None:
             data["intervals"][name] = list(found)
@@ -47,14 +47,14 @@ def combined(results: Sequence[Result]) -> Result:
     return Result(combined, cached=all(r.cached for r in results))
 
 
-def _mean(values: Iterable[Any], group: str) -> tuple[Any, tuple[float, float] | None]:
+def _mean(values: Iterable[Any], about: MetricInfo) -> tuple[Any, tuple[float, float] | None]:
     """Mean and interval of one number over the runs; text is that of the first run."""
     values = list(values)
     if not all(isinstance(v, (int, float)) for v in values):
         return (values[0] if isinstance(values[0], str) else None), None
-    if group == "constants":
+    if about["group"] == "constants":
         return values[0], None
-    return statistics.fmean(values), intervals.of_mean(values)
+    return statistics.fmean(values), intervals.of_mean(values, about["unit"])
 
 
 def _tenants(results: Sequence[Result]) -> dict[str, Table]:
@@ -67,8 +67,7 @@ def _tenants(results: Sequence[Result]) -> dict[str, Table]:
     for i, _ in enumerate(tables[0]["rows"]):
         row = []
         for j, column in enumerate(columns):
-            group = tenant_info()[column["name"]]["group"]
-            mean, found = _mean([t["rows"][i][j] for t in tables], group)
+            mean, found = _mean([t["rows"][i][j] for t in tables], tenant_info()[column["name"]])
             row.append(mean)
             if found is not None:
                 found_intervals.append([i, column["name"], *found])

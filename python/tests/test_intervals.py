@@ -11,8 +11,9 @@ from rich.console import Console
 
 import hostnet as hn
 from hostnet import intervals, replicate, show, studies
-from hostnet.declared import metric_info
+from hostnet.declared import metric_info, unit
 from hostnet.plots import plot_sweep
+from hostnet.report.swept import mean_of
 from hostnet.runner import run_many
 
 LEADING = [
@@ -66,6 +67,19 @@ def test_seeds_give_means_and_student_s_intervals(short):
     own = [r["tenant.kvs.lat_p99_us"] for r in runs]
     assert whole["tenant.kvs.lat_p99_us"] == pytest.approx(statistics.fmean(own))
     assert whole.data["seeds"] == [1, 2, 3, 4]
+
+
+def test_no_interval_over_seeds_leaves_the_range_of_its_metric(short):
+    """Of three values 0, 0 and v, mean and standard error are v / 3, and t(2) = 4.3027 (table of Student's t)."""
+    assert intervals.of_mean([0.0, 0.0, 0.03], "fraction") == (0.0, pytest.approx(0.01 + 4.3027 * 0.01, rel=1e-4))
+    assert intervals.of_mean([1.0, 1.0, 0.97], "fraction") == (pytest.approx(0.99 - 4.3027 * 0.01, rel=1e-4), 1.0)
+    assert intervals.of_mean([0.0, 0.0, 30.0], "us") == (0.0, pytest.approx(10 + 43.027, rel=1e-4))
+    assert intervals.of_mean([-1.0, 1.0], "")[0] < 0, "a column of a study may be of either sign"
+    rows = [{"loss_rate": v} for v in (0.0, 0.0, 0.03)]
+    assert mean_of("loss_rate", rows).low == 0.0
+    whole = hn.run(short, seeds=2)  # t(1) = 12.7: intervals are wide
+    for name, (low, high) in intervals.of(whole.data).items():
+        assert 0 <= low <= whole[name] <= high and (high <= 1 or unit(name) != "fraction"), name
 
 
 def test_a_search_and_a_maximum_have_what_is_known_and_no_more(short):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import intervals
+from ..declared import unit
 from ..plots import axis_label
 from ..quantities import swept as columns_of_points
 from ..results import Result
@@ -187,4 +188,4 @@ def mean_of(metric: str, rows: Sequence[Point]) -> Mean:
     if len(values) == 1:
         low, high = (rows[0].get(metric + ending) for ending in INTERVAL)
         return Mean(mean, low, high)
-    return Mean(mean, *intervals.of_mean(values))
+    return Mean(mean, *intervals.of_mean(values, unit(metric)))
