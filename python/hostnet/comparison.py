@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from statistics import fmean, variance
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core, intervals
@@ -30,13 +30,15 @@ _BATCHES = 15
 
 @dataclass(frozen=True)
 class Sample:
-    """A metric of one run, or of runs that differ only in their seeds.
+    """A metric of one result, or of runs that differ only in their seeds.
 
-    ``batches`` is half the interval of a single run, which the batches of its measured window give.
+    ``known`` is the interval of a single result, of ``freedom`` degrees of freedom, and ``unit`` that of the metric.
     """
 
     values: tuple[float, ...]
-    batches: float | None = None
+    known: intervals.Interval | None = None
+    freedom: int = _BATCHES
+    unit: str = ""
 
     @property
     def mean(self) -> float:
@@ -44,25 +46,31 @@ class Sample:
         return fmean(self.values)
 
     @property
-    def half_interval(self) -> float | None:
-        """Half the width of the 95 % interval; None for a single run whose metric has none."""
-        return self.batches if len(self.values) < 2 else intervals.half_width(intervals.of_mean(self.values, ""))
+    def interval(self) -> intervals.Interval | None:
+        """The 95 % interval; None for a single result whose metric has none."""
+        return self.known if len(self.values) < 2 else intervals.of_mean(self.values, self.unit)
 
-    def _error(self) -> tuple[float, float] | None:
-        """Variance of the mean, and its degrees of freedom; None where they are unknown."""
-        n = len(self.values)
-        if n > 1:
-            return variance(self.values) / n, n - 1
-        return None if self.batches is None else ((self.batches / _core.student(_BATCHES)) ** 2, _BATCHES)
+    @property
+    def half_interval(self) -> float | None:
+        """Distance of the ends of the 95 % interval from the mean; None for a single result whose metric has none."""
+        return None if self.interval is None else intervals.half_width(self.mean, self.interval)
+
+    def _error(self, other: float) -> tuple[float, float] | None:
+        """Variance of the mean towards ``other``, and its degrees of freedom; None where they are unknown."""
+        if self.interval is None:
+            return None
+        freedom = self.freedom if len(self.values) < 2 else len(self.values) - 1
+        noise = intervals.noise(self.mean, self.interval, self.unit, other)
+        return (noise / _core.student(freedom)) ** 2, freedom
 
     def differs(self, other: Sample) -> bool | None:
         """Whether two means differ by more than chance (Welch's test at 5 %); None where an interval is unknown."""
-        mine, theirs = self._error(), other._error()
+        mine, theirs = self._error(other.mean), other._error(self.mean)
         if mine is None or theirs is None:
             return None
         total = mine[0] + theirs[0]
-        if total == 0:
-            return self.mean != other.mean
+        if total == 0 or math.isinf(total):
+            return total == 0 and self.mean != other.mean
         freedom = total**2 / sum(v**2 / n for v, n in (mine, theirs))
         return abs(self.mean - other.mean) > _core.student(freedom) * math.sqrt(total)
 
@@ -196,8 +204,10 @@ def _chosen(lists: Sequence[Sequence[Result]], metrics: Sequence[str] | None) ->
 
 def _sample(metric: str, group: Sequence[Result]) -> Sample | None:
     values = [v for r in group if (v := r[metric]) is not None]
-    found = group[0].interval(metric) if len(group) == 1 else None
-    return Sample(tuple(values), found and intervals.half_width(found)) if values else None
+    first, *others = group
+    known = None if others else first.interval(metric)
+    freedom = len(first.seeds) - 1 if len(first.seeds) > 1 else _BATCHES
+    return Sample(tuple(values), known, freedom, unit(metric)) if values else None
 
 
 def _change(sample: Sample | None, base: Sample | None) -> float | None:

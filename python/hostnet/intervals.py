@@ -54,16 +54,31 @@ def _bounds(value: float, unit: str) -> Interval:
     return min(value, 0.0) if unit else -math.inf, max(value, 1.0) if unit == "fraction" else math.inf
 
 
-def half_width(interval: Interval) -> float:
-    """Half the width of an interval."""
-    return (interval[1] - interval[0]) / 2
+def half_width(value: float, interval: Interval) -> float:
+    """The distance of an interval's ends from ``value``; the larger one where they differ."""
+    return max(interval[1] - value, value - interval[0])
+
+
+def noise(value: float, interval: Interval, unit: str, other: float) -> float:
+    """The distance from ``value`` up to which its noise reaches towards ``other``: that of the end on this side.
+
+    An end at a bound of the metric's ``unit`` is nearer than the noise reaches, and then the other end tells; where both are at
+    a bound, the distance is infinite.
+    """
+    (low, high), (least, most) = interval, _bounds(value, unit)
+    below, above = value - low, high - value
+    if low <= least and high >= most:
+        return math.inf
+    if low <= least or high >= most:
+        return max(below, above)
+    return above if other > value else below
 
 
 def text(value: float, interval: Interval | None) -> str:
     """The distance of an interval's ends from ``value``, to two digits; empty without an interval."""
     if interval is None:
         return ""
-    half = max(interval[1] - value, value - interval[0])
+    half = half_width(value, interval)
     return f"±{half:,.0f}" if half >= 99.5 else f"±{half:.2g}"
 
 

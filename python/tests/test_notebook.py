@@ -145,6 +145,31 @@ def test_welch_s_test():
     assert Sample((1.0,)).differs(Sample((2.0, 2.0))) is None
 
 
+def test_welch_s_test_takes_the_end_on_the_side_of_the_other_mean():
+    """Intervals of 15 degrees of freedom have half-widths of 2.1314 standard errors, and those of 30 degrees of 2.0423. Equal
+    errors of 1 let means differ beyond 2.0423 * sqrt(2) = 2.888."""
+    one, far = Sample((10.0,), (10 - 2.1314, 18.0), unit="us"), 2.1314 * 2
+    assert one.half_interval == 8
+    below = [Sample((v,), (v - far, v + 2.1314), unit="us") for v in (7.15, 7.05)]
+    assert [one.differs(s) for s in below] == [False, True] and one.differs(Sample((14.0,), (13.9, 14.1))) is False
+    # 0 bounds a rate, so that the other end says how wide the noise is.
+    few = Sample((0.5,), (0.0, 0.5 + 2.1314), unit="us")
+    assert few.half_interval == pytest.approx(2.1314)
+    assert [few.differs(Sample((v,), (v - 2.1314, v + far), unit="us")) for v in (3.35, 3.45)] == [False, True]
+    assert Sample((0.5,), (0.0, 1.0), unit="fraction").differs(Sample((1.0,), (1.0, 1.0), unit="fraction")) is False
+
+
+def test_one_result_over_seeds_compares_as_the_runs_themselves(tiny):
+    """Its interval has two degrees of freedom, with t = 4.3."""
+    near, other = tiny.with_({"traffic.rate": "1.03 Mrps"}), tiny.with_({"traffic.rate": "1.06 Mrps"})
+    for b in (near, other):
+        lists = hn.compare(hn.repeat(tiny, 3, jobs=1), hn.repeat(b, 3, jobs=1)).frame
+        whole = hn.compare(hn.run(tiny, seeds=3), hn.run(b, seeds=3)).frame
+        assert whole["differs"].to_list() == lists["differs"].to_list()
+        close = [None if v is None else pytest.approx(v) for v in lists["half_interval"]]
+        assert whole["half_interval"].to_list() == close
+
+
 def test_two_results_side_by_side(tiny):
     a, b = hn.run(tiny), hn.run(tiny.with_({"placement.ways": 4}))
     c = hn.compare(a, b)
@@ -154,7 +179,7 @@ def test_two_results_side_by_side(tiny):
     assert [r["mean"] for r in rows] == [a["mem_bw_gbs"], b["mem_bw_gbs"]]
     assert rows[1]["change_percent"] == pytest.approx(100 * (b["mem_bw_gbs"] / a["mem_bw_gbs"] - 1))
     low, high = b.interval("mem_bw_gbs")
-    assert rows[1]["half_interval"] == pytest.approx((high - low) / 2)
+    assert rows[1]["half_interval"] == pytest.approx(max(high - rows[1]["mean"], rows[1]["mean"] - low))
     # Half-widths of 2.131 (Student's t, 15 degrees of freedom) standard errors; Welch's test has up to 30 degrees.
     errors = [(high - low) / 2 / 2.1314 for low, high in (a.interval("mem_bw_gbs"), b.interval("mem_bw_gbs"))]
     apart = abs(b["mem_bw_gbs"] - a["mem_bw_gbs"]) / math.hypot(*errors)

@@ -66,13 +66,17 @@ def test_a_difference_is_better_worse_or_noise(metric, base, value, verdict):
         assert Difference(metric, base, value, 1e9).verdict == "noise"
 
 
-def test_the_noise_of_a_metric_is_half_its_interval():
+def test_the_noise_of_a_metric_is_the_distance_of_its_interval_s_end():
     r = fakeresults.result("dma")
-    r["intervals"] = {"mem_bw_gbs": [10.0, 12.5]}
-    assert noise_of("mem_bw_gbs", r) == 1.25
-    assert noise_of("lat_p99_us", r) is None, "no interval"
-    assert noise_of("drops", {**r, "metrics": {"drops": 400.0}}) == pytest.approx(1.96 * 20), "a count of rare events"
-    assert noise_of("lfb_occ", r) is None
+    r["metrics"] |= {"mem_bw_gbs": 11.0, "loss_rate": 0.25, "llc_miss_ratio": 0.5}
+    r["intervals"] = {"mem_bw_gbs": [10.0, 13.0], "loss_rate": [0.0, 0.75], "llc_miss_ratio": [0.0, 1.0]}
+    assert noise_of("mem_bw_gbs", r, 12.0) == 2 and noise_of("mem_bw_gbs", r, 10.5) == 1, "the end on that side"
+    assert noise_of("loss_rate", r, 0.3) == noise_of("loss_rate", r, 0.0) == 0.5, "0 is a bound"
+    assert noise_of("llc_miss_ratio", r, 0.1) == math.inf, "the interval excludes nothing"
+    assert noise_of("lat_p99_us", r, 1.0) is None, "no interval"
+    lost = {**r, "metrics": {"drops": 400.0}}
+    assert noise_of("drops", lost, 500.0) == pytest.approx(1.96 * 20), "a count of rare events"
+    assert noise_of("lfb_occ", r, 1.0) is None
 
 
 def test_differences_within_the_noise_come_last_and_grey():

@@ -112,20 +112,20 @@ class Difference:
 def difference(metric: str, base: Data, other: Data) -> Difference:
     """How a metric of ``other`` differs from that of ``base``."""
     first, value = base["metrics"].get(metric), other["metrics"].get(metric)
-    noises = [noise_of(metric, r) for r in (base, other)]
+    noises = [noise_of(metric, base, value), noise_of(metric, other, first)]
     noise = None if None in noises else math.hypot(*(n for n in noises if n is not None))
     return Difference(metric, first, value, noise)
 
 
-def noise_of(metric: str, result: Data) -> float | None:
-    """Half of the 95 % interval of a metric of one run; of lost packets without an interval, from the square root of their
-    number. None for metrics of which a run says nothing."""
+def noise_of(metric: str, result: Data, other: float | None) -> float | None:
+    """The noise of a metric of one run towards the value ``other``, from its 95 % interval; of lost packets without an
+    interval, from the square root of their number. None for metrics of which a run says nothing."""
     value = result["metrics"].get(metric)
     if value is None:
         return None
     found = intervals.of(result).get(metric)
     if found is not None:
-        return intervals.half_width(found)
+        return intervals.noise(value, found, unit(metric), value if other is None else other)
     return _Z * math.sqrt(max(value, 1.0)) if metric in ("drops", "client_drops") else None
 
 
