@@ -53,6 +53,15 @@ def test_a_draw_spreads_a_metric_as_its_interval_says(tiny):
     assert noise.drawn(result, rng).metrics["lat_max_us"] == result["lat_max_us"], "it has no interval"
 
 
+def test_a_draw_spreads_the_columns_of_tenants_as_their_intervals_say(tiny):
+    result, name = hn.run(tiny), "tenant.kvs.lat_mean_us"
+    (low, high), rng = result.interval(name), random.Random(3)
+    values = [noise.drawn(result, rng)[name] for _ in range(4000)]
+    assert statistics.fmean(values) == pytest.approx(result[name], abs=0.05 * (high - low))
+    assert 2 * 1.96 * statistics.stdev(values) == pytest.approx(high - low, rel=0.05)
+    assert hn.run(tiny)[name] == result[name], "the result itself stays"
+
+
 def test_a_drawn_count_is_not_negative_and_a_drawn_share_at_most_one(tiny):
     result = hn.run(tiny)
     result.data["metrics"] |= {"rpq_full_frac": 1e-6, "cpu_utilisation": 0.999}

@@ -10,12 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from ..declared import metric_info
 from ..progress import Progress
 from ..results import Result as Point
+from ..results import ResultData
 from .claims import Claim, ClaimError
 from .evaluate import (
     Queries,
@@ -44,27 +44,33 @@ Draw = Callable[[int], Mapping[str, Any]]
 
 
 def drawn(point: Point, rng: random.Random) -> Point:
-    """The result of one point, with each metric drawn from its interval: of one sign with the measured value, and at most 1
-    where a share is measured."""
-    values = dict(point.data["metrics"])
-    shares = _shares()
-    for name, (low, high) in (point.data.get("intervals") or {}).items():
-        value = values.get(name)
-        if value is None:
-            continue
+    """The result of one point, with each metric and each column of its tenants drawn from its interval: of one sign with the
+    measured value, and at most 1 where a share is measured."""
+
+    def draw(value: float, low: float, high: float, unit: str) -> float:
         z = rng.gauss(0.0, 1.0) / _DEVIATIONS
         # A percentile's interval may be wider on one side.
         found = value + z * (high - value if z > 0 else value - low)
         if found * value < 0:
             found = 0.0
-        values[name] = min(found, 1.0) if name in shares and value <= 1 else found
-    return Point({**point.data, "metrics": values}, key=point.key, cached=point.cached)
+        return min(found, 1.0) if unit == "fraction" and value <= 1 else found
 
-
-@lru_cache(maxsize=1)
-def _shares() -> frozenset[str]:
-    """The metrics that are fractions."""
-    return frozenset(name for name, m in metric_info().items() if m["unit"] == "fraction")
+    values, units = dict(point.data["metrics"]), metric_info()
+    for name, (low, high) in (point.data.get("intervals") or {}).items():
+        value = values.get(name)
+        if value is not None:
+            values[name] = draw(value, low, high, units[name]["unit"] if name in units else "")
+    data: ResultData = {**point.data, "metrics": values}
+    tables = data.get("tables") or {}
+    if "tenant_intervals" in tables:
+        columns, rows = tables["tenants"]["columns"], [list(row) for row in tables["tenants"]["rows"]]
+        at = {c["name"]: (i, c["unit"]) for i, c in enumerate(columns)}
+        for row, name, low, high in tables["tenant_intervals"]["rows"]:
+            column, unit = at[name]
+            if rows[row][column] is not None:
+                rows[row][column] = draw(rows[row][column], low, high, unit)
+        data["tables"] = {**tables, "tenants": {"columns": columns, "rows": rows}}
+    return Point(data, key=point.key, cached=point.cached)
 
 
 def judged(results: Sequence[Result], draw: Draw, draws: int = DRAWS) -> list[Result]:
