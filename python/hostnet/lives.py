@@ -7,9 +7,12 @@ them.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _core
@@ -71,10 +74,11 @@ class Lives:
 def follow(scenario: AnyScenario, how: str = "first", n: float = 100, *, quiet: bool = True) -> Lives:
     """The lives of ``n`` packets of a scenario, chosen by ``how``: the "first" ones, the "slowest" ones, or ones drawn
     at "random". With "number", the life of packet ``n``; with "quantile", that of the packet at this quantile of the
-    latency. Raises SpecError for a scenario whose packets cannot be followed.
+    latency. Raises HostnetError for packets that no run has, and SpecError for a scenario whose packets cannot be followed.
     """
     from .specs import Scenario
 
+    _check(how, n)
     scenario = Scenario.of(scenario)
     name = str(scenario.to_dict().get("name", "run"))
     with Progress(quiet).stage(f"{name}: lives of packets", {"lives": 1.0}, unit="") as report:
@@ -89,6 +93,22 @@ def follow(scenario: AnyScenario, how: str = "first", n: float = 100, *, quiet: 
         queues=found["queues"],
         client=found["client"],
     )
+
+
+def _check(how: Any, n: Any) -> None:
+    """Raises HostnetError for arguments of `follow` that choose no packets."""
+    if how not in (*CHOICES, "number", "quantile"):
+        raise HostnetError(f'how = {how!r} chooses no packets; give {", ".join(CHOICES)}, "number" or "quantile".')
+    if how == "quantile":
+        if not isinstance(n, (int, float)) or not 0 < n <= 1:
+            raise HostnetError(f"n = {n!r} is no quantile, which is above 0 and at most 1, such as 0.99.")
+        return
+    most = MOST if how in CHOICES else math.inf
+    if not isinstance(n, (int, Integral)) or not 1 <= int(n) <= most:
+        what = (
+            f"number of packets within 1 to {MOST:,}" if how in CHOICES else "number of a packet, which counts from 1"
+        )
+        raise HostnetError(f"n = {n!r} is no {what}.")
 
 
 def choice(count: int, how: str) -> tuple[str, float]:
@@ -109,7 +129,7 @@ def single(packet: str) -> tuple[str, float]:
         return "number", int(packet)
     percentile = re.fullmatch(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)", packet)
     if percentile and float(percentile[1]) > 0:
-        return "quantile", float(percentile[1]) / 100
+        return "quantile", float(Decimal(percentile[1]) / 100)  # p99.9 is 0.999; 99.9 / 100 is above
     raise HostnetError(
         f"--packet {packet}: give a number from 1, median, slowest, or a percentile such as p99 or p99.9."
     )

@@ -197,6 +197,32 @@ def test_explain_finds_the_packet_that_the_percentiles_report(cli, packet, quant
     assert about["of"] == metrics["sim_requests"] or about["of"] >= 1500
 
 
+def test_a_percentile_is_the_nearest_number_to_its_decimal():
+    for text, quantile in (("p99.9", 0.999), ("p7", 0.07), ("p99.99", 0.9999), ("p0.1", 0.001), ("slowest", 1.0)):
+        assert lives.single(text) == ("quantile", quantile)
+
+
+@pytest.mark.parametrize(
+    "how, n, says",
+    [
+        ("quantile", 99, "n = 99 is no quantile, which is above 0 and at most 1"),
+        ("quantile", -1, "n = -1 is no quantile"),
+        ("quantile", "0.5", "n = '0.5' is no quantile"),
+        ("number", 2.5, "n = 2.5 is no number of a packet, which counts from 1"),
+        ("number", 0, "n = 0 is no number of a packet"),
+        ("first", -1, "n = -1 is no number of packets within 1 to 100,000"),
+        ("slowest", 0, "n = 0 is no number of packets"),
+        ("random", "3", "n = '3' is no number of packets"),
+        ("first", 100_001, "n = 100001 is no number of packets"),
+        ("fast", 2, "how = 'fast' chooses no packets; give first, slowest, random"),
+        (3, 2, "how = 3 chooses no packets"),
+    ],
+)
+def test_wrong_arguments_of_follow_are_one_sentence(tiny, how, n, says):
+    with pytest.raises(hostnet.HostnetError, match=re.escape(says)):
+        lives.follow(tiny, how, n)
+
+
 def test_explain_draws_a_packet(cli, tmp_path):
     out = tmp_path / "out"
     done = cli("explain", QUEUE_PAIRS, *SHORT, "--packet", 7, "--out", out, check=0)

@@ -30,6 +30,9 @@ const SAMPLES: usize = 1 << 10;
 /// Shortest time between two samples of the queues.
 const SAMPLE: Time = Time::ns(20);
 
+/// Steps of a quantile in 1: that of a percentile has up to eight decimals.
+const QUANTUM: u64 = 100_000_000;
+
 /// The packets to follow, among those that ended in the measured window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pick {
@@ -191,7 +194,8 @@ impl Pick {
             Pick::Number(n) if (1..=of).contains(&n) => vec![n - 1],
             Pick::Number(n) => return Err(format!("packet {n} is not within 1 to {of}, the packets of the window")),
             Pick::Quantile(q) => {
-                let rank: u64 = (q * of.to_f64()).ceil().whole();
+                // In whole numbers, since 0.07 * 100 is above 7 in binary ones.
+                let rank = ((q * QUANTUM.to_f64()).round().whole() * of.to_u64()).div_ceil(QUANTUM);
                 vec![ranked()[rank.to_usize().clamp(1, of) - 1]]
             }
         };
@@ -665,5 +669,21 @@ fn stepped(e: &Event) -> Option<ThreadId> {
     match *e {
         Event::Free(c) | Event::Interrupt(c) => Some(c),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of `n` packets, of which the k-th has latency k, the nearest rank of a share is the smallest k with k / n at or above it.
+    #[test]
+    fn the_packet_at_a_percentile_is_that_of_the_nearest_rank() {
+        for (n, q, rank) in
+            [(1000, 0.999, 999), (1001, 0.999, 1000), (100, 0.07, 7), (101, 0.07, 8), (3, 1.0, 3), (7, 0.001, 1)]
+        {
+            let latencies: Vec<u64> = (1..=n).collect();
+            assert_eq!(Pick::Quantile(q).numbers(&latencies, 1), Ok(vec![rank - 1]), "{q} of {n}");
+        }
     }
 }
