@@ -153,7 +153,7 @@ def compare(*runs: Runs, names: Sequence[str] | None = None, metrics: Sequence[s
     them, the metrics that lead in the runs are compared. ``names`` are what the columns are called.
     """
     names, metrics = _texts("names", names), _texts("metrics", metrics)
-    lists = [[r] if isinstance(r, Result) else list(r) for r in runs]
+    lists = [list(r) if isinstance(r, Iterable) else [r] for r in runs]
     if len(lists) < 2:
         raise HostnetError("a comparison needs two runs or more, such as hn.compare(a, b).")
     for i, group in enumerate(lists, 1):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _core
 from .errors import HostnetError
 from .output import check_file, check_no_input
-from .paths import nearest
+from .paths import file_named, nearest
 from .progress import Progress
 from .results import Result
 
@@ -43,12 +42,12 @@ def write(
 
     check_format(format)
     scenario = Scenario.of(scenario)
-    check_no_input(Path(path), _inputs(scenario))
-    check_file(Path(path), *MARKS)
-    Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+    check_no_input(path := file_named(path), _inputs(scenario))
+    check_file(path, *MARKS)
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
     name = str(scenario.to_dict().get("name", "run"))
     with Progress(quiet).stage(f"{name}: requests to DRAM", {"requests": 1.0}, unit="") as report:
         text = _core.trace_memory(
-            scenario.resolve(), Path(path).resolve(), format, lambda fraction: report("requests", fraction)
+            scenario.resolve(), path.resolve(), format, lambda fraction: report("requests", fraction)
         )
     return Result(json.loads(text))

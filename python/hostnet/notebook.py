@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import HostnetError
 from .output import refusal
-from .paths import nearest
+from .paths import file_named, nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ class Picture:
         """
         from .plots.style import style
 
-        ending, formats = Path(path).suffix[1:].lower(), self.figure.canvas.get_supported_filetypes()
+        ending, formats = file_named(path).suffix[1:].lower(), self.figure.canvas.get_supported_filetypes()
         if ending and ending not in formats:
             raise HostnetError(
                 f'{path}: no format of pictures has the ending "{ending}"; {nearest(ending, sorted(formats))}'

@@ -24,6 +24,13 @@ def nearest(word: object, choices: list[str]) -> str:
     return f"{hint}." if hint else f"choose one of {', '.join(sorted(choices))}."
 
 
+def file_named(path: str | os.PathLike[str]) -> Path:
+    """The path of a file. Raises HostnetError for what is no name of one."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise HostnetError(f"{path!r} is no name of a file.")
+    return Path(path)
+
+
 def scenario_file(name: str | os.PathLike[str]) -> Path:
     """The file of scenario ``name``: a path as given, or the name of a scenario that comes with hostnet."""
     if not str(name).strip():

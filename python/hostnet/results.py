@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,6 +14,7 @@ from .declared import PREFIX, metric_info
 from .errors import HostnetError
 from .output import write_text
 from .parquet import ColumnInfo
+from .paths import file_named
 from .renamed import Metrics, metric
 
 if TYPE_CHECKING:
@@ -118,10 +118,8 @@ def _is_table(table: Any) -> bool:
 
 def read_result(path: str | Path) -> ResultData:
     """The data of a saved result. Raises HostnetError when the file is not a result."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise HostnetError(f"{path!r} is no name of a file.")
     try:
-        data: ResultData = json.loads(Path(path).read_text(encoding=TEXT))
+        data: ResultData = json.loads(file_named(path).read_text(encoding=TEXT))
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
     except (ValueError, RecursionError):
@@ -205,9 +203,7 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write the result as JSON, completely or not at all."""
-        if not isinstance(path, (str, os.PathLike)):
-            raise HostnetError(f"{path!r} is no name of a file.")
-        write_text(Path(path), json.dumps(self.data, indent=1) + "\n")
+        write_text(file_named(path), json.dumps(self.data, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Result:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -115,8 +116,8 @@ def run_many(
     returned are captured in that file. Raises SpecError or RunFailed for the first point that fails, after stopping the
     others; points that had finished stay in the cache. KeyboardInterrupt passes through with the workers stopped.
     """
-    if isinstance(jobs, int) and jobs < 1:
-        raise HostnetError(f"jobs = {jobs} is not a number of worker processes; give 1 or more.")
+    if not isinstance(jobs, (Executor, type(None))) and (not isinstance(jobs, (int, Integral)) or jobs < 1):
+        raise HostnetError(f"jobs = {jobs!r} is not a number of worker processes; give 1 or more.")
     cache = chosen(cache)
     keys = [key_of(s) for s in specs]
     found = {k: r for k in dict.fromkeys(keys) if pcap is None and (r := cache.get(k)) is not None}

@@ -14,6 +14,7 @@ from typing import Any
 
 from .lives import Lives, parts
 from .output import check_file, write_text
+from .paths import file_named
 
 PACKETS, THREADS, REQUESTS, QUEUES = 1, 2, 3, 4
 _PROCESSES = {PACKETS: "packets", THREADS: "threads", REQUESTS: "memory requests", QUEUES: "queues"}
@@ -71,9 +72,9 @@ def events(lives: Lives) -> dict[str, Any]:
 
 def write(lives: Lives, path: str | Path) -> int:
     """Write the trace to a file, completely or not at all; returns the number of events."""
-    check_file(Path(path), MARK)
+    check_file(path := file_named(path), MARK)
     trace = events(lives)
-    write_text(Path(path), json.dumps(trace, separators=(",", ":")) + "\n")
+    write_text(path, json.dumps(trace, separators=(",", ":")) + "\n")
     return len(trace["traceEvents"])
 
 

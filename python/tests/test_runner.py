@@ -237,10 +237,11 @@ def test_longest_first(tiny):
     assert runner.estimated_cost(long) > runner.estimated_cost(short)
 
 
-@pytest.mark.parametrize("jobs", [0, -1])
-def test_jobs_must_be_positive(tiny, jobs):
-    with pytest.raises(hn.HostnetError, match="jobs"):
-        runner.run_many([tiny.resolve()], jobs=jobs)
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, "2"])
+def test_jobs_must_be_positive_and_whole(tiny, jobs):
+    for run in (hn.sweep, lambda sc, vary, jobs: hn.repeat(sc, 2, jobs=jobs)):
+        with pytest.raises(hn.HostnetError, match=f"jobs = {jobs!r} is not a number of worker processes"):
+            run(tiny, {"seed": [1, 2]}, jobs=jobs)
 
 
 def test_a_result_survives_a_round_trip(tiny, tmp_path):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import hostnet as hn
-from hostnet import HostnetError, keys
+from hostnet import HostnetError, keys, lives, memory_trace, trace
 from hostnet.paths import SCENARIOS
 from hostnet.specs import parse_assignment, parse_value, schema, split_values
 
@@ -170,6 +170,11 @@ def test_what_is_no_scenario_and_no_control_plane_is_one_sentence(tiny, tmp_path
         (lambda sc, r: r.table([]), r"no table \[\]"),
         (lambda sc, r: r.save(3), "3 is no name of a file"),
         (lambda sc, r: hn.Result.load(3), "3 is no name of a file"),
+        (lambda sc, r: r.plot().save(3), "3 is no name of a file"),
+        (lambda sc, r: trace.write(lives.follow(sc, "first", 1), 3), "3 is no name of a file"),
+        (lambda sc, r: memory_trace.write(sc, 3, "dramsim3"), "3 is no name of a file"),
+        (lambda sc, r: hn.compare(r, 3), "run 2 of the comparison is neither a result nor a list of results"),
+        (lambda sc, r: hn.compare(None, r), "run 1 of the comparison is neither a result nor a list of results"),
         (lambda sc, r: hn.study(3, "fig5"), "no system 3"),
         (lambda sc, r: hn.study("sweeper", 4), "no study 4"),
     ],
