@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from .declared import PREFIX, tenant_info
+from .declared import PREFIX, numbers, tenant_info
 from .errors import HostnetError
 from .paths import nearest
 
@@ -102,12 +102,28 @@ def matching(wanted: Iterable[str], known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for names in found for name in names))
 
 
+def expected(specs: Iterable[str], wanted: Iterable[str] = ()) -> list[str]:
+    """The tenants' columns that :func:`beside` gives a table of results of these resolved specs."""
+    found = [_named(s) for s in specs]
+    known = [
+        f"{PREFIX}{n}.{column}" for n in dict.fromkeys(n for names in found for n in names) for column in numbers()
+    ]
+    if any(len(names) > 1 for names in found):
+        return known
+    return matching([w for w in wanted if w.startswith(PREFIX)], known)
+
+
+def _named(spec: str) -> list[str]:
+    """Names of the tenants of a resolved spec."""
+    return named(t["name"] for t in json.loads(spec).get("tenant") or ())
+
+
 def check(wanted: Iterable[str], specs: Iterable[str]) -> None:
     """Raises HostnetError for a wanted tenant's column, or a pattern of them, that no tenant of these resolved specs has."""
     asked = [w for w in wanted if w.startswith(PREFIX)]
     if not asked:
         return
-    known = dict.fromkeys(n for s in specs for n in named(t["name"] for t in json.loads(s).get("tenant") or ()))
+    known = dict.fromkeys(n for s in specs for n in _named(s))
     for name in asked:
         tenant = name.removeprefix(PREFIX).rpartition(".")[0]
         if not any(k == tenant or fnmatchcase(k, tenant) for k in known):

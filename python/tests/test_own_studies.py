@@ -344,6 +344,31 @@ def test_a_claim_is_about_a_study_that_exists(own, tmp_path, capsys, changes, se
     assert "key `experiment`" in str(raised.value) and sentence in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "metrics, column, sentence",
+    [
+        ("", "tenant.kvs.lat_p99_us", "a study of one tenant has those that its `metrics` name"),
+        ('"tenant.*.lat_p99_us", ', "tenant.kvs.lat_p50_us", 'did you mean "tenant.kvs.lat_p99_us"'),
+        ('"tenant.*.lat_p99_us", ', "tenant.kv.lat_p99_us", 'did you mean "tenant.kvs.lat_p99_us"'),
+    ],
+)
+def test_a_claim_on_a_tenant_s_column_that_its_table_lacks_is_refused_before_a_run(
+    own, tmp_path, metrics, column, sentence
+):
+    claim = GOOD | {"experiment": "mine.one", "eval": f'SELECT "{column}" AS value FROM mine_one'}
+    (tmp_path / "c").mkdir()
+    file = own(with_={'"acc_*"': f'{metrics}"acc_*"'})
+    with pytest.raises(HostnetError) as raised:
+        scoreboard.main([claims_file(tmp_path / "c", claim)], studies=[file])
+    assert f"no table has the column {column!r}; {sentence}" in str(raised.value)
+    assert not (tmp_path / "cache").exists(), "nothing ran"
+    scoreboard.BuiltStudies(files=[own(with_={'"acc_*"': '"tenant.*.lat_p99_us"'})]).check(
+        scoreboard.load(
+            claims_file(tmp_path, claim | {"eval": 'SELECT "tenant.KVS.lat_p99_us" AS value FROM mine_one'})
+        )
+    )
+
+
 def test_claims_of_studies_that_were_not_given_name_the_option(tmp_path):
     console = Console(width=500, record=True)
     claim = GOOD | {"experiment": "mine.one", "eval": "SELECT throughput_mrps AS value FROM mine_one"}

@@ -23,7 +23,7 @@ from .evaluate import Result, StudySource, Words, columns_of, connect, evaluate,
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 if TYPE_CHECKING:
-    from ..studies import StudyRun
+    from ..studies import Study, StudyRun
 
 __all__ = [
     "Claim",
@@ -209,6 +209,7 @@ class BuiltStudies:
 
         self._jobs, self._quick, self._precision = jobs, quick, precision
         self._done: list[StudyRun] = []
+        self._of_tenants: dict[str, list[str] | None] = {}
         built = all_studies()
         for file in files:
             known = {s.table for s in built}
@@ -250,6 +251,20 @@ class BuiltStudies:
                     matching(name)
                 except HostnetError as e:
                     raise claim.error("eval", str(e)) from None
+                found = [self._tenants_columns(study) for study in studies]
+                theirs = [column for columns in found for column in columns or ()]
+                if None not in found and name.lower() not in map(str.lower, theirs):
+                    near = (
+                        nearest(name, theirs) if theirs else "a study of one tenant has those that its `metrics` name."
+                    )
+                    raise claim.error("eval", f"no table has the column {name!r}; {near}")
+
+    def _tenants_columns(self, study: Study) -> list[str] | None:
+        from ..studies import tenants_columns
+
+        if study.table not in self._of_tenants:
+            self._of_tenants[study.table] = tenants_columns(study, quick=self._quick)
+        return self._of_tenants[study.table]
 
     def _check_experiment(self, claim: Claim, tables: Collection[str]) -> None:
         """Raises ClaimError where no study is the one that the claim's `experiment` names. A claim about a figure that is not

@@ -570,6 +570,12 @@ def check(chosen: Iterable[Study], *, quick: bool) -> None:
         _check_tenants(study, _specs(_built(study.points(quick))[0], study))
 
 
+def tenants_columns(study: Study, *, quick: bool) -> list[str] | None:
+    """The tenants' columns that the study's table has; None where points follow from what others have measured."""
+    points = _built(study.points(quick))[0]
+    return None if study.then or not points else tenants.expected(_specs(points, study), study.metrics)
+
+
 def _check(study: Study, quick: bool) -> None:
     if quick and not study.shortened:
         raise HostnetError(
