@@ -7,6 +7,7 @@ no shared disk: hostnet sends a point as a resolved spec, receives the result, a
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from .cache import Cache, engine_id, key_of
 from .errors import HostnetError, RunFailed, failure, raise_for
 
 PATIENCE_S = 10
-"""How long a scheduler may take to answer."""
+"""How long a scheduler may take to answer, and how long its first worker may take to come."""
 
 ADDRESS = re.compile(r"((tcp|tls|wss?)://)?[^/:\s]+:\d+/?")
 
@@ -24,7 +25,7 @@ ADDRESS = re.compile(r"((tcp|tls|wss?)://)?[^/:\s]+:\d+/?")
 @contextmanager
 def connect(address: str) -> Iterator[Executor]:
     """The workers behind the Dask scheduler at ``address``, such as ``tcp://node1:8786``. Raises HostnetError when Dask
-    is not installed, or when no scheduler answers at that address."""
+    is not installed, when no scheduler answers at that address, or when it has no worker."""
     try:
         from distributed import Client
     except ImportError:
@@ -41,8 +42,21 @@ def connect(address: str) -> Iterator[Executor]:
         client: Any = Client(address, timeout=PATIENCE_S, set_as_default=False)  # type: ignore[no-untyped-call] # Dask's
     except OSError as e:
         raise HostnetError(f"--cluster {address}: no Dask scheduler answers there ({_reason(e)}); {where}") from None
-    with client, client.get_executor(pure=False, retries=0) as executor:
-        yield executor
+    with client:
+        if not client.ncores():
+            _wait_for_a_worker(client, address)
+        with client.get_executor(pure=False, retries=0) as executor:
+            yield executor
+
+
+def _wait_for_a_worker(client: Any, address: str) -> None:
+    print(f"hostnet: the scheduler at {address} has no worker yet; waiting {PATIENCE_S:g} s for one.", file=sys.stderr)
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE_S)
+    except TimeoutError:
+        raise HostnetError(
+            f"--cluster {address}: the scheduler has no worker; start some, such as `dask worker {address} --nthreads 1`."
+        ) from None
 
 
 def _reason(e: BaseException) -> str:

@@ -193,6 +193,15 @@ def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, args
     assert "\n" not in str(done.exception)
 
 
+def test_a_scheduler_without_workers_is_waited_for_and_then_refused(monkeypatch, capsys):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "PATIENCE_S", 3)
+    refused = pytest.raises(hn.HostnetError, match="the scheduler has no worker; start some, such as `dask worker tcp:")
+    with dask(0) as address, refused, cluster.connect(address):
+        pass
+    assert f"the scheduler at {address} has no worker yet; waiting 3 s for one." in capsys.readouterr().err
+
+
 def test_without_dask_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(hn.HostnetError, match="pip install distributed"), cluster.connect("tcp://node1:8786"):
