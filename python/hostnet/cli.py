@@ -151,9 +151,9 @@ def _write_tables(
     import json
 
     from .output import write_frame
-    from .results import column_info
+    from .results import SEEDS, column_info
 
-    write_frame(frame, folder / name, {**column_info(), **about})
+    write_frame(frame, folder / name, {**column_info(), **SEEDS, **about})
     for i, r in enumerate(results):
         (folder / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
 

@@ -95,7 +95,7 @@ def _paragraph(text: str) -> str:
 
 def result(r: Result) -> str:
     """A result: its leading metrics, what was lost or unsteady, and the picture of :meth:`Result.plot`."""
-    from . import drops, headlines
+    from . import drops, headlines, replicate
     from .declared import metric_info
     from .show import number
     from .tables import Column
@@ -108,6 +108,7 @@ def result(r: Result) -> str:
         for m in names
     ]
     said = [str(loss) for loss in drops.losses(r.data)] + [f"warning: {w}" for w in r.warnings]
+    said += [f"note: {s}" for s in [replicate.of_first(r.data)] if s]
     name = f"<h4>{escape(str(r.spec.get('name', '')))}</h4>"
     return name + table(columns, rows) + "".join(map(_paragraph, said)) + r.plot()._repr_html_()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -30,9 +30,14 @@ def combined(results: Sequence[Result]) -> Result:
     """One result of runs with several seeds: means of their metrics, 95 % intervals over the runs, and ``seeds``.
 
     A metric without a value in one of the runs has none. Tables other
-    than those of the tenants come from the first run.
+    than those of the tenants come from the first run. Where no metric depends on the seed, it is the result of one run.
     """
     first = results[0]
+    cached = all(r.cached for r in results)
+    if all(r.metrics == first.metrics for r in results):
+        said = "no metric depends on seed here, so that this is the result of one run"
+        one: ResultData = {**first.data, "warnings": [*first.warnings, said]}
+        return Result(one, key=first.key, cached=cached)
     data: dict[str, Any] = {**first.data, "seeds": [r.seed for r in results]}
     data["metrics"], data["intervals"] = {}, {}
     for name, about in metric_info().items():
@@ -44,7 +49,18 @@ def combined(results: Sequence[Result]) -> Result:
     data["warnings"] = list(dict.fromkeys(w for r in results for w in r.warnings))
     data["wall_s"] = sum(r.wall_s for r in results)
     combined: ResultData = data  # type: ignore[assignment]
-    return Result(combined, cached=all(r.cached for r in results))
+    return Result(combined, cached=cached)
+
+
+def of_first(data: Mapping[str, Any]) -> str | None:
+    """What of a result (as `Result.data`) over several seeds is that of the first one; None for any other result."""
+    seeds = data.get("seeds")
+    if not seeds:
+        return None
+    return (
+        f"numbers are means over seeds {seeds[0]} to {seeds[-1]}; distributions, time lines, lost packets by cause and other tables "
+        f"are those of seed {seeds[0]}"
+    )
 
 
 def _mean(values: Iterable[Any], about: MetricInfo) -> tuple[Any, tuple[float, float] | None]:

@@ -229,13 +229,19 @@ class Result:
 
 #: Columns of a tidy table that describe each point, in addition to swept values and metrics.
 _PROVENANCE: dict[str, ColumnInfo] = {
-    "seed": {"unit": "", "description": "seed of the random streams"},
+    "seed": {"unit": "", "description": "seed of the random streams; the first one of several"},
     "version": {"unit": "", "description": "version of the engine"},
-    "sim_us": {"unit": "us", "description": "simulated time"},
-    "warmup_us": {"unit": "us", "description": "simulated time before the measurement window"},
-    "measure_us": {"unit": "us", "description": "length of the measurement window"},
-    "key": {"unit": "", "description": "the point's key in the result cache"},
+    "sim_us": {"unit": "us", "description": "simulated time; of several seeds that of the first"},
+    "warmup_us": {
+        "unit": "us",
+        "description": "simulated time before the measurement window; of several seeds that of the first",
+    },
+    "measure_us": {"unit": "us", "description": "length of the measurement window; of several seeds that of the first"},
+    "key": {"unit": "", "description": "the point's key in the result cache; empty for several seeds"},
 }
+
+#: The column that tables with results over several seeds have beside those.
+SEEDS: dict[str, ColumnInfo] = {"seeds": {"unit": "", "description": "number of seeds, from `seed` on"}}
 
 
 def column_info() -> dict[str, ColumnInfo]:
@@ -254,7 +260,7 @@ def tidy(
     only: Collection[str] | None = None,
 ) -> pl.DataFrame:
     """One row per result: the given swept columns, every metric, then provenance. With ``ends``, each metric that has a
-    95 % interval is followed by ``METRIC_low`` and ``METRIC_high``. With ``only``, it has just the columns that are
+    95 % interval is followed by ``METRIC_low`` and ``METRIC_high``. Results over several seeds have a column ``seeds``. With ``only``, it has just the columns that are
     named there in small letters.
 
     Wall time is left out, so that equal simulations make equal files.
@@ -271,6 +277,8 @@ def tidy(
             out[name] = pl.Series(name, values, dtype=pl.Float64, strict=False)
             if ends:
                 out |= {e.name: e for e in intervals.ends(name, results)}
+    if only is None and any(len(r.seeds) > 1 for r in results):
+        out["seeds"] = pl.Series("seeds", [len(r.seeds) for r in results])
     for name in _among(_PROVENANCE, only):
         out[name] = pl.Series(name, [getattr(r, name) for r in results])
     return pl.DataFrame(list(out.values()))

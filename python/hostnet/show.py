@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines, intervals, reference, search, tenants
+from . import capture, drops, headlines, intervals, reference, replicate, search, tenants
 from .declared import info as declared
 from .declared import metric_info
 from .results import Result
@@ -70,6 +70,8 @@ def metrics(result: Result, every: bool = False) -> None:
     captures([result.data], out)
     for loss in drops.losses(result.data):
         out.print(str(loss), highlight=False, markup=False)
+    if said := replicate.of_first(result.data):
+        out.print(f"note: {said}", highlight=False, markup=False)
     if failed := search.nothing_passed(result.data):
         out.print(failed, highlight=False, markup=False)
     warnings([result], out)

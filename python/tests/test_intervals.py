@@ -13,6 +13,7 @@ import hostnet as hn
 from hostnet import intervals, replicate, show, studies
 from hostnet.declared import metric_info, unit
 from hostnet.plots import plot_sweep
+from hostnet.report import write_report
 from hostnet.report.swept import mean_of
 from hostnet.runner import run_many
 
@@ -82,6 +83,27 @@ def test_no_interval_over_seeds_leaves_the_range_of_its_metric(short):
     whole = hn.run(short, seeds=2)  # t(1) = 12.7: intervals are wide
     for name, (low, high) in intervals.of(whole.data).items():
         assert 0 <= low <= whole[name] <= high and (high <= 1 or unit(name) != "fraction"), name
+
+
+def test_pages_and_tables_say_what_of_a_result_over_seeds_is_of_the_first_one(short, cli, tmp_path, capsys):
+    whole, said = hn.run(short, seeds=3), "lost packets by cause and other tables are those of seed 1"
+    whole.save(tmp_path / "r.json")
+    write_report(tmp_path / "r.json", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "Numbers are means over seeds 1 to 3" in page and said in page and ">1 to 3<" in page
+    assert any(said in note for note in hn.explain(whole).notes) and said in whole._repr_html_()
+    show.metrics(whole)
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert whole.to_frame()["seeds"].to_list() == [3] and "seeds" not in hn.run(short).to_frame().columns
+    assert replicate.of_first(hn.run(short).data) is None
+
+
+def test_what_depends_on_no_seed_keeps_the_intervals_of_one_run():
+    closed = hn.Scenario("ccnic-upi").with_({"run.requests": 1000})
+    one, whole = hn.run(closed), hn.run(closed, seeds=3)
+    assert whole.metrics == one.metrics == hn.run(closed.with_({"seed": 2})).metrics
+    assert intervals.of(whole.data) == intervals.of(one.data) != {}
+    assert whole.warnings == [*one.warnings, "no metric depends on seed here, so that this is the result of one run"]
 
 
 def test_a_search_and_a_maximum_have_what_is_known_and_no_more(short):

@@ -11,6 +11,7 @@ from .._core import version
 from ..errors import HostnetError
 from ..intervals import Interval
 from ..model import channels_per_used, classes_of, core_class, core_unloaded_ns, counters_of, hardware_of
+from ..replicate import of_first
 from ..results import Result
 from . import advice
 from .explanation import CORES_BUSY, Domain, Explanation, estimate
@@ -123,7 +124,7 @@ def explain(result: Result) -> Explanation:
         serving=_serving(result, cores),
         closed_loops=_closed_loops(result),
         tenants=tenants.several(result.data),
-        notes=list(result.warnings),
+        notes=[*result.warnings, *([said] if (said := of_first(result.data)) else [])],
     )
     core, device = classes_of(m)
     if core:

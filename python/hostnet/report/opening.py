@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..replicate import of_first
 from ..search import nothing_passed
 from .host import host_of
 from .html import Markup, joined, left_out
@@ -33,7 +34,7 @@ def hosts(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[M
     for i, host in drawn.items():
         v, name = verdicts[i], names[i]
         heading = f"<h3>{escape(name)}</h3>" if len(results) > 1 else ""
-        said = [*(results[i].get("warnings") or ()), nothing_passed(results[i])]  # type: ignore[arg-type]
+        said = [*(results[i].get("warnings") or ()), of_first(results[i]), nothing_passed(results[i])]  # type: ignore[arg-type]
         warned = "".join(f'<p class="warning">{escape(w[:1].upper() + w[1:])}</p>' for w in said if w)
         label = f"The host of {name}: {v.sentence}"
         figures.append(

@@ -362,8 +362,13 @@ def _provenance(results: Sequence[Data], names: Sequence[str]) -> Markup:
     }
     heads = [Head("result"), Head("scenario"), *map(Head, keys.values())]
     rows = [
-        [Cell(n), Cell(str(r["spec"].get("name", "")), of="text"), *(value_cell(r.get(k)) for k in keys)]
+        [Cell(n), Cell(str(r["spec"].get("name", "")), of="text"), *(_origin(r, k) for k in keys)]
         for n, r in zip(names[:MOST_ROWS], results)
     ]
     left = left_out(len(results), MOST_ROWS, "the files beside this report hold them all")
     return joined([table(heads, rows, "provenance"), left])
+
+
+def _origin(result: Data, key: str) -> Cell:
+    seeds = result.get("seeds")
+    return Cell(f"{seeds[0]} to {seeds[-1]}", seeds[0]) if key == "seed" and seeds else value_cell(result.get(key))
