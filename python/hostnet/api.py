@@ -10,6 +10,7 @@ import math
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral
@@ -246,6 +247,10 @@ def values(path: str, given: Iterable[Any]) -> list[Any]:
         raise HostnetError(f"{path}: a sweep needs a list of at least one value.")
     if len(found) > MOST_POINTS:
         raise HostnetError(f"{path}: has more than {MOST_POINTS:,} values; is it endless?")
+    texts = [repr(v) for v in found]
+    if len(set(texts)) < len(texts):
+        twice = Counter(texts).most_common(1)[0][0]
+        raise HostnetError(f"{path}: has {twice} twice; give each value once.")
     return found
 
 

@@ -47,7 +47,7 @@ def test_workers_of_an_executor_give_the_same_table(tiny, tmp_path):
 def test_points_in_the_cache_do_not_leave_this_machine(tiny):
     executor = Counting()
     hn.sweep(tiny, {"seed": [1, 2]}, jobs=executor)
-    hn.sweep(tiny, {"seed": [1, 2, 3, 3]}, jobs=executor)
+    hn.sweep(tiny, {"seed": [1, 2, 3]}, jobs=executor)
     assert executor.count == 3
 
 

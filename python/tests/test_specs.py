@@ -170,6 +170,8 @@ def test_what_is_no_scenario_and_no_control_plane_is_one_sentence(tiny, tmp_path
         (lambda sc, r: r.table([]), r"no table \[\]"),
         (lambda sc, r: r.save(3), "3 is no name of a file"),
         (lambda sc, r: hn.Result.load(3), "3 is no name of a file"),
+        (lambda sc, r: hn.sweep(sc, {"run.requests": [2031, 2000, 2031]}), "run.requests: has 2031 twice"),
+        (lambda sc, r: hn.sweep(sc, {"placement": [{"policy": "dma"}] * 2}), "placement: has {'policy': 'dma'} twice"),
         (lambda sc, r: r.plot().save(3), "3 is no name of a file"),
         (lambda sc, r: trace.write(lives.follow(sc, "first", 1), 3), "3 is no name of a file"),
         (lambda sc, r: memory_trace.write(sc, 3, "dramsim3"), "3 is no name of a file"),
