@@ -523,6 +523,10 @@ fn traffic_that_cannot_come_is_refused() {
         (burst("burst_gap = \"2 us\"\nrate = \"1 Mpps\""), "fewer packets come than traffic.rate = \"1 Mrps\""),
         (burst("burst_period = \"1 us\""), "traffic.burst_period = \"1 us\" is more than the link carries: 11.97"),
         (
+            swap("rate = \"1 Mpps\"", "rate = \"99 Gbps\""),
+            "traffic.rate = \"99 Gbps\" is more than the link carries: 11.9732 Mpps of 1024 bytes, or 98.0843 Gbps",
+        ),
+        (
             swap("load = \"fixed\"", "load = \"peak_loss\"\nstep = \"12 Mpps\""),
             "run.step = \"12 Mrps\" is more than the link",
         ),

@@ -883,7 +883,10 @@ pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f6
     let any = || s.tenant_ids().next().and_then(|t| most_packets(s, t, bytes));
     let most = rates.reduce(f64::min).or_else(any).unwrap_or(f64::INFINITY);
     need(pps <= most * (1.0 + 1e-9), || {
-        format!("{key} = \"{value}\" is more than the link carries: {:.4} Mpps of {bytes:.0} bytes", most / 1e6)
+        let (mpps, gbps) = (most / 1e6, most * 8.0 * bytes / 1e9);
+        format!(
+            "{key} = \"{value}\" is more than the link carries: {mpps:.4} Mpps of {bytes:.0} bytes, or {gbps:.4} Gbps"
+        )
     })
 }
 
