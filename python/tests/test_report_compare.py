@@ -12,7 +12,17 @@ import pytest
 
 from hostnet.declared import metric_info
 from hostnet.report.charts import percentiles, tail
-from hostnet.report.compare import BETTER, Difference, better, change, difference, important, noise_of, summary
+from hostnet.report.compare import (
+    BETTER,
+    Difference,
+    better,
+    change,
+    comparison,
+    difference,
+    important,
+    noise_of,
+    summary,
+)
 from hostnet.report.swept import curves, mean_of
 from hostnet.scoreboard import Claim, Result, points_of
 
@@ -77,6 +87,20 @@ def test_the_noise_of_a_metric_is_the_distance_of_its_interval_s_end():
     lost = {**r, "metrics": {"drops": 400.0}}
     assert noise_of("drops", lost, 500.0) == pytest.approx(1.96 * 20), "a count of rare events"
     assert noise_of("lfb_occ", r, 1.0) is None
+
+
+def test_rates_of_searches_without_an_interval_are_neither_better_nor_worse():
+    one, other = fakeresults.result("ddio"), fakeresults.result("ddio")
+    other["metrics"] |= {"throughput_mrps": 1.2 * one["metrics"]["throughput_mrps"], "mem_bw_gbs": 1.0}
+    assert difference("throughput_mrps", one, other).verdict == "better"
+    for r in (one, other):
+        r["spec"]["run"] = {"load": "peak_nodrop"}
+    assert difference("throughput_mrps", one, other).verdict == "unknown"
+    assert difference("throughput_mrps", one, one).verdict == "noise"
+    assert difference("mem_bw_gbs", one, other).verdict == "changed"
+    assert "no interval; use --seeds" in comparison([one, other], ["a", "b"], ["throughput_mrps"], "c")
+    one["intervals"], other["intervals"] = {"throughput_mrps": [22.0, 23.0]}, {"throughput_mrps": [26.5, 27.5]}
+    assert difference("throughput_mrps", one, other).verdict == "better"
 
 
 def test_differences_within_the_noise_come_last_and_grey():

@@ -54,6 +54,8 @@ BETTER = {
 ALIKE = 0.01
 #: Normal quantile of a 95 % interval.
 _Z = 1.96
+#: What a search finds. Where these have no interval, as of a search without drops, seeds differ by far more than ALIKE.
+_FOUND = ("offered_mrps", "throughput_mrps", "net_gbps", "offered_gbps", "achieved_gbps")
 #: Groups of metrics that say nothing about the host's behaviour.
 _APART = ("Constants", "The simulation")
 
@@ -72,6 +74,7 @@ class Difference:
     base: float | None
     value: float | None
     noise: float | None  # half of the 95 % interval of the difference; None where the runs say nothing about it
+    found: bool = False  # whether both are what a search finds, without an interval
 
     @property
     def ratio(self) -> float | None:
@@ -88,13 +91,17 @@ class Difference:
         apart = abs(self.value - self.base)
         if self.noise is not None:
             return apart <= self.noise
+        if self.found:
+            return apart == 0
         return apart <= ALIKE * max(abs(self.value), abs(self.base))
 
     @property
     def verdict(self) -> str:
-        """The class of the difference: better, worse, changed or noise."""
+        """The class of the difference: better, worse, changed, noise, or unknown where noise may be as large."""
         if self.within_noise:
             return "noise"
+        if self.found:
+            return "unknown"
         sign = better(self.metric)
         if not sign or self.base is None or self.value is None:
             return "changed"
@@ -114,7 +121,12 @@ def difference(metric: str, base: Data, other: Data) -> Difference:
     first, value = base["metrics"].get(metric), other["metrics"].get(metric)
     noises = [noise_of(metric, base, value), noise_of(metric, other, first)]
     noise = None if None in noises else math.hypot(*(n for n in noises if n is not None))
-    return Difference(metric, first, value, noise)
+    found = metric in _FOUND and noises == [None, None] and all(_searches(r) for r in (base, other))
+    return Difference(metric, first, value, noise, found)
+
+
+def _searches(result: Data) -> bool:
+    return str((result["spec"].get("run") or {}).get("load")).startswith("peak_")
 
 
 def noise_of(metric: str, result: Data, other: float | None) -> float | None:
@@ -144,7 +156,7 @@ def change(d: Difference) -> str:
     return "" if float(text[:-2]) == 0 else text.replace("-", "−")
 
 
-_SAYS = {"better": "better", "worse": "worse", "changed": "", "noise": "noise"}
+_SAYS = {"better": "better", "worse": "worse", "changed": "", "noise": "noise", "unknown": "no interval; use --seeds"}
 
 
 def important(results: Sequence[Data], most: int = 14) -> list[str]:
@@ -227,7 +239,7 @@ def comparison(results: Sequence[Data], names: Sequence[str], metrics: Sequence[
 
 NOISE_NOTE = (
     "Changes are relative to the first result. Grey changes lie within the noise: within the 95 % interval of the difference, "
-    "or within 1 % for metrics that have no interval."
+    "or within 1 % for metrics that have no interval. A rate that a search finds without an interval may differ as much by chance."
 )
 
 
