@@ -53,7 +53,7 @@ def combined(results: Sequence[Result]) -> Result:
 
 
 def of_first(data: Mapping[str, Any]) -> str | None:
-    """What of a result (as `Result.data`) over several seeds is that of the first one; None for any other result."""
+    """Sentence about what a result (as `Result.data`) over several seeds has from the first of them. None for any other result."""
     seeds = data.get("seeds")
     if not seeds:
         return None
