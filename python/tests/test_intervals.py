@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
+import shlex
 import statistics
 from io import StringIO
 
 import polars as pl
 import pytest
 from rich.console import Console
+from shownpage import Page, prints
 
 import hostnet as hn
 from hostnet import intervals, replicate, show, studies
@@ -207,6 +210,15 @@ def test_tables_frames_and_plots_show_intervals(short, capsys, monkeypatch, cli,
 )
 def test_a_half_width_has_two_digits(value, interval, said):
     assert intervals.text(value, interval) == said
+
+
+def test_the_page_shows_what_its_command_prints(cli):
+    page = Page("use/intervals.md")
+    command = re.search(r"part of what `hostnet (run [^`]*)` prints", page.text)[1]
+    printed = cli(*shlex.split(command), check=0).stdout
+    # The page shortens the meanings.
+    lines = [" ".join(re.split(" {2,}", line.strip())[:-1]) for line in page.blocks("text")[0].splitlines()]
+    assert len(lines) == 5 and all(prints(printed, line) for line in lines), printed
 
 
 def test_a_saved_result_keeps_its_intervals(short, tmp_path):
