@@ -149,7 +149,7 @@ def test_a_base_may_have_a_base_and_each_source_names_the_platform_that_gives_it
 
 
 def test_values_of_the_standard_are_shown_as_the_engine_uses_them(cli):
-    """DDR4-3200 with a clock of 625 ps (JESD79-4C, x16): 22-22-22, tRAS 32.5 ns, tWR 15 ns, tREFI 7.8 us; two bank groups."""
+    """DDR4-3200 with a clock of 625 ps (JESD79-4C, x16): 22-22-22, tRAS 32.5 ns, tWR 15 ns, tRTP 7.5 ns; two bank groups."""
     shown = {
         line.split()[0]: line.split()[1:3]
         for line in cli("platforms", "sim24", check=0).stdout.splitlines()
@@ -163,7 +163,7 @@ def test_values_of_the_standard_are_shown_as_the_engine_uses_them(cli):
         "timing.rcd_ps": 13750,
         "timing.ras_ps": 32500,
         "timing.wr_ps": 15000,
-        "timing.refi_ps": 7800000,
+        "timing.rtp_ps": 7500,
     }.items():
         assert shown[f"memory.quirks.{key}"] == [str(value), "standard:"], key
     assert shown["memory.quirks.timing.rfc_ps"] == ["160000", "artifact:"], "the platform's own"
