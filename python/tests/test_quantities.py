@@ -160,10 +160,9 @@ def test_a_sweep_of_tables_has_their_text_in_its_frame_and_files(tiny, cli, tiny
     cli("report", "o", check=0)
 
 
-@pytest.mark.parametrize("values", [[None], [None, None]])
-def test_a_path_without_any_value_is_a_column(tiny, values):
-    frame = hn.sweep(tiny, {"placement.ways": values, "seed": [1]}, jobs=1)
-    assert frame["placement.ways"].to_list() == values and frame.columns[:2] == ["placement.ways", "seed"]
+def test_a_path_without_any_value_is_a_column(tiny):
+    frame = hn.sweep(tiny, {"placement.ways": [None], "seed": [1]}, jobs=1)
+    assert frame["placement.ways"].to_list() == [None] and frame.columns[:2] == ["placement.ways", "seed"]
 
 
 def described(file):

@@ -234,6 +234,7 @@ def test_a_point_that_needs_a_model_is_a_row_without_metrics(monkeypatch):
     class Done:
         data: dict[str, object] = {}  # noqa: RUF012
         metrics, seed, version, sim_us, warmup_us, measure_us, key = {"drop_rate": 0.25}, 1, "0", 1.0, 1.0, 1.0, "k"  # noqa: RUF012
+        seeds = (1,)
 
     monkeypatch.setattr(studies, "_run_points", lambda points, *_: [Done() for _ in points])
     study = studies.Study(
