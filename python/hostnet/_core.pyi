@@ -14,6 +14,7 @@ __all__ = [
     "hint",
     "measure",
     "measure_mixtures",
+    "memory_quirks",
     "memory_trace_formats",
     "metrics",
     "parts",
