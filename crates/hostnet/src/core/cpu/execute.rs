@@ -333,7 +333,7 @@ impl Cpu {
             self.wait = DispatchWait::Loads;
             return false;
         }
-        let mut ready = self.now();
+        let (mut ready, mut outlasts) = (self.now(), false);
         if a.from_anchor {
             if let Some((parent, _)) = self.anchor {
                 let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
@@ -347,8 +347,8 @@ impl Cpu {
                 return true;
             }
             ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
+            outlasts = self.outlasts_rob(ready);
         }
-        let outlasts = ready > self.now() && self.outlasts_rob(ready);
         if (outlasts || self.rob_holds_all) && self.live == u64::MAX && self.wait_for_record().is_none() {
             self.wait = DispatchWait::AnyRecord; // a hit that stays in the ROB needs a record
             return false;
@@ -424,6 +424,7 @@ impl Cpu {
     }
 
     /// Enters an access that hits a private cache, at `ready`, into the ROB or the store queue for the time `lat` of the hit.
+    #[inline(never)]
     fn enter_hit(
         &mut self,
         mem: &mut Memory,
