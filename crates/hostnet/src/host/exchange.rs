@@ -3,7 +3,7 @@
 
 use super::Host;
 use crate::app::AppSpec;
-use crate::kernel::{TenantId, ThreadId};
+use crate::kernel::{Int, TenantId, ThreadId};
 use crate::memory::LINE;
 use crate::stack::demand::Demand;
 use crate::stack::{Software, Step, Tally, Thread};
@@ -12,7 +12,8 @@ use crate::traffic::spikes::Spikes;
 /// Programs that a thread executes in a turn at most. A burst takes a few; a thread that waits for buffers or for room in a
 /// ring never stops by itself.
 const PROGRAMS: u32 = 32;
-/// Packets under way at each queue pair whose packets come at a rate, which has no meaning without time: a burst.
+/// Packets under way at each queue pair whose packets come at a rate, which has no meaning without time, or of which those of a
+/// closed loop could take all buffers, so that none is left to return them in: a burst.
 const BURST: u32 = 32;
 
 /// A tenant whose threads exchange packets in functional mode, with what the exchange leaves as it was.
@@ -39,13 +40,20 @@ pub(super) struct OwnPackets {
 impl Host {
     /// Packets that the host's threads exchange of their own.
     pub(super) fn own_packets(&mut self) -> OwnPackets {
+        let add = |a: OwnPackets, b: OwnPackets| OwnPackets {
+            pairs: a.pairs + b.pairs,
+            outstanding: a.outstanding + b.outstanding,
+        };
+        self.tenants.ids().map(|t| self.own_packets_of(t)).fold(OwnPackets::default(), add)
+    }
+
+    /// Packets that the threads of `tenant` exchange of their own.
+    fn own_packets_of(&mut self, tenant: TenantId) -> OwnPackets {
         let mut sum = OwnPackets::default();
-        for t in self.tenants.ids() {
-            self.each_demand(t, |d| {
-                let outstanding = if let Demand::Closed { outstanding } = d { *outstanding } else { 0 };
-                sum = OwnPackets { pairs: sum.pairs + 1, outstanding: sum.outstanding + u64::from(outstanding) };
-            });
-        }
+        self.each_demand(tenant, |d| {
+            let outstanding = if let Demand::Closed { outstanding } = d { *outstanding } else { 0 };
+            sum = OwnPackets { pairs: sum.pairs + 1, outstanding: sum.outstanding + u64::from(outstanding) };
+        });
         sum
     }
 
@@ -58,17 +66,22 @@ impl Host {
                 AppSpec::Loopback(app) => app.bytes.0,
                 _ => self.spec.traffic_of(tenant).frame_sizes().0,
             };
+            let lines = bytes.div_ceil(LINE).max(1);
+            let own = self.own_packets_of(tenant);
+            let large = self.spec.tenant(tenant).stack.ccnic().map_or(0, |c| c.counts(own.pairs.to_u32())[1]);
+            // A packet takes one buffer for each 4 KiB begun, and as many again on its way back.
+            let room = own.outstanding * lines.div_ceil(4096 / LINE) * 2 <= large.into();
             let state = &mut self.tenants[tenant];
             let (tally, spikes) = (state.tally.clone(), state.spikes.take());
             let mut demands = Vec::new();
             self.each_demand(tenant, |d| {
                 let at_once = match d {
-                    Demand::Closed { outstanding } => *outstanding,
-                    Demand::Open { .. } => BURST,
+                    Demand::Closed { outstanding } if room => *outstanding,
+                    Demand::Closed { .. } | Demand::Open { .. } => BURST,
                 };
                 demands.push(std::mem::replace(d, Demand::Closed { outstanding: at_once }));
             });
-            ExchangingTenant { tenant, round, lines: bytes.div_ceil(LINE).max(1), tally, spikes, demands }
+            ExchangingTenant { tenant, round, lines, tally, spikes, demands }
         };
         exchanging.into_iter().map(begin).collect()
     }

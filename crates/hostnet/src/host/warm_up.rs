@@ -33,6 +33,8 @@ const ROUND: u64 = 1 << 10;
 /// Number of rounds without a line for the LLC after which no further line is expected, because the kernel's caches are
 /// full by then.
 const PATIENCE: u32 = 1000;
+/// Turns of the threads that exchange packets of their own, all without a packet, after which the threads wait for ever.
+const STUCK: u32 = 100;
 /// Number of accesses for each line of the LLC after which the LLC counts as settled: by then fewer than one access in 32
 /// has brought a line in. Hosts that miss more often settle earlier, in the scenarios of `make same` after at most eleven.
 const ACCESSES: u64 = 64;
@@ -63,13 +65,18 @@ impl Host {
         self.machine.mem.functional = true;
         while served < MOST {
             self.machine.mem.restart_meters(self.machine.now);
-            let mut n = 0;
-            while n < chunk {
+            let (mut n, mut without) = (0, 0);
+            while n < chunk && without < STUCK {
+                let before = n;
                 n += tenants.iter().map(|t| self.serve_functional(*t)).sum::<u64>();
                 n += exchanging.iter().map(|e| self.exchange_functional(e)).sum::<u64>();
                 if !exchanging.is_empty() || n % self.cores.len().to_u64() == 0 {
                     self.free_run_functional(false);
                 }
+                without = if n == before { without + 1 } else { 0 };
+            }
+            if without == STUCK {
+                break;
             }
             served += chunk;
             poll()?;
