@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -1002,6 +1003,12 @@ def main() -> None:
         code = None
     except OSError as e:
         code = _fail(_of_the_system(e), 2)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C from here on ends the process without a traceback
+    except ValueError:  # not the main thread
+        pass
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     if code == INTERRUPTED:
         _fail("interrupted; finished points are saved and the same command resumes.", code)
     try:
