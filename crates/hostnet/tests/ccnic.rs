@@ -574,3 +574,32 @@ fn a_forwarded_packet_s_payload_stays_with_the_nic() {
     let all = forward("payload", "header");
     assert!(all >= 24.0, "{all} lines where the host reads all of 24");
 }
+
+/// A closed loop of 1500 B with a thousand packets under way at each of `cores` cores, and `buffers` buffers for all of them.
+fn tight(cores: u32, buffers: u32, run_more: &str) -> Result<Outcome, String> {
+    let text = format!(
+        "name = \"tight\"\nplatform = \"icx\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\n[ccnic]\nnic_node = 1\nbuffers = \
+         {buffers}\n[[tenant]]\nname = \"host\"\ncores = {cores}\nstack = \"ccnic\"\napp = {{ kind = \"loopback\", bytes = \"1500 \
+         B\" }}\n[traffic]\narrivals = \"closed\"\noutstanding = 1000\n[run]\nload = \"fixed\"\nrequests = 2000\n{run_more}"
+    );
+    let s = resolve(&text, "test.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
+    run(&s, &mut |_| Ok(()))
+}
+
+/// 16 cores want 16,000 packets under way, and there are 2200 buffers. Threads that exchanged as many packets without time would
+/// hold all buffers on one side; a burst each leaves buffers to return them in.
+#[test]
+fn threads_that_fill_the_caches_leave_buffers_to_return_packets_in() {
+    let o = tight(16, 2200, "").unwrap_or_else(|e| panic!("{e}"));
+    let (rate, ns) = (get(&o, "achieved_mpps"), get(&o, "rtt_median_us"));
+    // Little's law: no more packets are under way than there are buffers.
+    assert!(rate > 1.0 && rate * ns < 2200.0, "{rate} Mpps with round trips of {ns} us");
+}
+
+/// Packets of one core fill 160 buffers in both rings, and none is left to receive one in.
+#[test]
+fn a_closed_loop_that_holds_every_buffer_is_told() {
+    let why = tight(1, 160, "warmup_requests = 100").err().unwrap_or_else(|| panic!("the run ended"));
+    assert!(why.contains("the run stands still: no packet of the closed loop came back for 100 ms"), "{why}");
+    assert!(why.contains("traffic.outstanding"), "{why}");
+}

@@ -471,6 +471,11 @@ impl Run<'_, '_> {
                 } else if host.packets_offered() - offered > UNSERVED {
                     let came = host.packets_offered() - offered;
                     return Err(format!("the run stands still: {came} packets came, and none was served"));
+                } else if host.own_packets().outstanding > 0 {
+                    let ms = STANDSTILL.as_ns() / 1e6;
+                    return Err(format!(
+                        "the run stands still: no packet of the closed loop came back for {ms} ms, so that traffic.outstanding may be more than rings and buffers hold"
+                    ));
                 }
                 let part = (host.run.completed_ever - start).to_f64() / n.to_f64();
                 self.report(from + (to - from) * part)?;
