@@ -114,7 +114,7 @@ def test_a_machine_that_says_another_size_than_it_has_is_noticed():
         "caches": [*m.machine["caches"][:2], {**m.machine["caches"][2], "bytes": 480 * MIB}],
     }
     (note,) = hierarchy.notes(made(machine=about))
-    assert "L3: the machine says 480 MiB, but the nearest rise of the latency begins at 32 MiB; a guest" in note
+    assert "L3: the machine says 480 MiB, but the nearest rise of the latency begins at 32 MiB, which the platform has for its size; a guest" in note
 
 
 def test_the_reach_of_a_tlb_is_told_from_a_cache():
@@ -122,6 +122,8 @@ def test_the_reach_of_a_tlb_is_told_from_a_cache():
     (note,) = hierarchy.notes(made(with_walks))
     assert "slower at 8 MiB, where no cache ends" in note
     assert hierarchy.levels(made(with_walks))["L3"].median == pytest.approx(25.0, rel=0.05)
+    llc = machine.here(made(with_walks), "icelake", generations=None).platform["caches"]["llc"]
+    assert (llc["size"], llc["ways"]) == ("32768 KiB", 16)
 
 
 @pytest.mark.parametrize(
@@ -246,9 +248,25 @@ def test_a_line_of_another_core_that_comes_as_fast_as_the_llc_gives_crossings_of
     assert not [n for n in near.notes if "modified in another core" in n]
 
 
-def test_a_processor_of_amd_gets_the_base_with_its_cores():
-    m = made(machine={**made().machine, "vendor": "AuthenticAMD", "family": 26, "model": 2})
-    assert machine.choose_base(m) == ("turin", "the one platform with AMD's cores")
+@pytest.mark.parametrize("share", [4, 6, 8])
+def test_a_machine_that_gets_some_ways_of_the_llc_has_an_llc_of_these(share):
+    """A hypervisor leaves its guest 2, 3 or 4 of 16 ways of 2 MiB."""
+    made_of = machine.here(made([*LEVELS[:2], (share * MIB, 25.0), LEVELS[3]]), "icelake", generations=None)
+    llc, sources = made_of.platform["caches"]["llc"], made_of.platform["provenance"]
+    assert (llc["size"], llc["ways"]) == (f"{share * 1024} KiB", share // 2)
+    for key in ("caches.llc.size", "caches.llc.ways"):
+        assert sources[key].startswith("measured:") and f"beyond {share} MiB" in sources[key]
+        assert "the machine says 32 MiB of 16 ways" in sources[key]
+    (said,) = (n for n in made_of.notes if n.startswith("L3:"))
+    assert f"begins at {share} MiB, which the platform has for its size" in said
+    # The level keeps its latency: 25 ns, whatever its size.
+    assert made_of.levels["L3"].median == pytest.approx(25.0, rel=0.15)
+
+
+@pytest.mark.parametrize("family, base", [(23, "genoa"), (25, "genoa"), (26, "turin"), (27, "turin")])
+def test_a_processor_of_amd_gets_the_base_with_its_cores(family, base):
+    m = made(machine={**made().machine, "vendor": "AuthenticAMD", "family": family, "model": 2})
+    assert machine.choose_base(m)[0] == base
     # Bit 4 of Intel's MSR 1A4H says nothing of other processors.
     assert (
         "Intel"

@@ -331,7 +331,7 @@ def test_the_vendors_names_are_understood(recorded, processor):
     assert ex.regime == ("not judged" if processor.startswith("zen") else "red")
 
 
-NEAREST = {"zen4": "turin", "zen5": "turin", "icelake": "icelake"}
+NEAREST = {"zen4": "genoa", "zen5": "turin", "icelake": "icelake"}
 
 
 @pytest.mark.parametrize("processor", [key for key in events.PROCESSORS if key != "skylake"])

@@ -9,6 +9,10 @@ from .measured import Figure, Measured
 
 #: Factor by which added bytes are slower behind a capacity than before it, at least.
 _SLOWER = 1.5
+#: Factor by which a capacity is smaller than what the machine says, at least, to count as another one.
+_HALF = 2.1
+#: Share of the latency of memory from which on added bytes count as in memory.
+_AS_MEMORY = 0.75
 #: Pages that a large second-level TLB holds.
 _STLB_BYTES = 2048 * 4096
 
@@ -81,6 +85,25 @@ def _middle(figures: Sequence[Figure]) -> Figure:
     )
 
 
+def llc_share(m: Measured) -> int | None:
+    """Bytes of the LLC that this machine gets, where it gets less than half of what it says; None otherwise.
+
+    A hypervisor, or resctrl, may leave a machine only some ways of the LLC. Loads beyond these are as slow as memory, while
+    those beyond the reach of a TLB take a page walk more.
+    """
+    sizes = capacities(m)
+    if "L3" not in sizes:
+        return None
+    points = [(size, f.median) for size, f in m.latency()]
+    memory = levels(m)["memory"].median
+    for knee in knees(points):
+        if 2 * sizes.get("L2", 0) <= knee < sizes["L3"] / _HALF:
+            (s1, ns1), (s2, ns2) = (next((p for p in points if p[0] >= n * knee), points[-1]) for n in (2, 4))
+            if s2 > s1 and (s2 * ns2 - s1 * ns1) / (s2 - s1) > _AS_MEMORY * memory:
+                return knee
+    return None
+
+
 def capacities(m: Measured) -> dict[str, int]:
     """Sizes of the data caches that the machine says it has, by level."""
     return {f"L{c['level']}": c["bytes"] for c in m.machine["caches"]}
@@ -100,13 +123,15 @@ def _disagreements(m: Measured) -> list[str]:
     for level, said in capacities(m).items():
         if said > largest / 2:
             found.append(f"{level}: the machine says {size_text(said)}, more than half of the largest buffer measured.")
-        elif not any(said / 2.1 <= k <= said * 1.6 for k in seen):
-            near = min(seen, key=lambda k: max(k / said, said / k), default=None)
+        elif not any(said / _HALF <= k <= said * 1.6 for k in seen):
+            share = llc_share(m) if level == "L3" else None
+            near = share or min(seen, key=lambda k: max(k / said, said / k), default=None)
             shown = (
                 f"the nearest rise of the latency begins at {size_text(near)}" if near else "the latency never rises"
             )
             why = "; a guest of a hypervisor may be told another cache than it has" if m.machine["hypervisor"] else ""
-            found.append(f"{level}: the machine says {size_text(said)}, but {shown}{why}.")
+            kept = "" if share is None else ", which the platform has for its size"
+            found.append(f"{level}: the machine says {size_text(said)}, but {shown}{kept}{why}.")
     return found
 
 
@@ -114,10 +139,10 @@ def _pages(m: Measured) -> list[str]:
     points = m.latency()
     if not any(p["pages"] != "small" for p in m.data["latency"]):
         return ["No huge pages could be had: latencies beyond the TLB's reach contain page walks."]
-    caches = capacities(m).values()
+    caches = [*capacities(m).values(), llc_share(m) or 0]
     for size in knees([(size, f.median) for size, f in points]):
-        of_tlb = _STLB_BYTES / 2.1 <= size <= _STLB_BYTES * 1.6
-        if of_tlb and not any(c / 2.1 <= size <= c * 1.6 for c in caches):
+        of_tlb = _STLB_BYTES / _HALF <= size <= _STLB_BYTES * 1.6
+        if of_tlb and not any(c / _HALF <= size <= c * 1.6 for c in caches):
             return [
                 f"Loads become slower at {size_text(size)}, where no cache ends: as many pages of 4 KiB as a TLB holds. The "
                 "hypervisor backs huge pages with small ones, so that latencies of larger buffers contain page walks."

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..output import check_file, write_text
 from .fitting import Fit, fit
-from .hierarchy import levels, notes
+from .hierarchy import levels, llc_share, notes, size_text
 from .measured import Figure, Measured
 from .transfer import MARK, platform_tables
 
@@ -18,6 +18,8 @@ from .transfer import MARK, platform_tables
 COMMAND = "hostnet calibrate"
 #: Model numbers of Intel's family 6 by the base platform whose cores they have, or the nearest one there is.
 _INTEL = {85: "cascadelake", 106: "icelake", 108: "icelake", 143: "sapphirerapids", 207: "sapphirerapids"}
+#: Families of AMD by the base platform whose cores they have, or the nearest one there is.
+_AMD = {23: "genoa", 25: "genoa", 26: "turin"}
 #: Base whose prefetcher a base without one gets.
 _PREFETCHER = "icelake"
 #: Source of the next-page prefetcher of Intel's cores.
@@ -59,7 +61,8 @@ def choose_base(m: Measured) -> tuple[str, str]:
         if "avx512f" not in features:
             return "skylake", "an Intel processor of no other known model"
     if about["vendor"] == "AuthenticAMD":
-        return "turin", "the one platform with AMD's cores"
+        named = _AMD.get(about["family"])
+        return ("turin", "the latest of AMD's cores") if named is None else (named, f"the cores of family {about['family']}")
     return "icelake", "the nearest server among the platforms"
 
 
@@ -164,6 +167,7 @@ def _caches(made: _Made, m: Measured, found: Mapping[str, Figure], said: list[st
         below = ns
     if 3 in by_level:
         _llc_shape(made, by_level[3], read, said)
+        _llc_share(made, m, by_level[3])
     if "L3" in found and "L2" in found:
         _llc_latency(made, m, found, said)
 
@@ -184,6 +188,22 @@ def _llc_shape(made: _Made, cache: Mapping[str, Any], read: str, said: list[str]
     made.put("caches.llc.slices", slices, f"assumed: the number nearest to the base's {llc['slices']} for these sets")
     if llc.get("indexing") == "even_slices":
         made.put("caches.llc.indexing", "interleaved_slices", "assumed: slices need not be even here")
+
+
+def _llc_share(made: _Made, m: Measured, cache: Mapping[str, Any]) -> None:
+    """Fewer ways, where the latencies show that this machine gets only a part of the LLC."""
+    share = llc_share(m)
+    llc = made.tables["caches"]["llc"]
+    if share is None or made.sources.get("caches.llc.ways", "").startswith("base:"):
+        return
+    way = cache["bytes"] // llc["ways"]
+    ways = max(1, round(share / way))
+    source = (
+        f"measured: {COMMAND}, loads are as slow as memory beyond {size_text(share)}; the machine says "
+        f"{size_text(cache['bytes'])} of {llc['ways']} ways"
+    )
+    made.put("caches.llc.size", f"{ways * way // 1024} KiB", source)
+    made.put("caches.llc.ways", ways, source)
 
 
 def _llc_latency(made: _Made, m: Measured, found: Mapping[str, Figure], said: list[str]) -> None:
