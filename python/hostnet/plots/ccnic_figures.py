@@ -136,7 +136,7 @@ def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
 def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
     """Loopback between two cores over the number of outstanding packets, simulated and measured: a row for each machine."""
     rows = frame.to_dicts()
-    machines = {"spr": "Emerald Rapids", "turin": "EPYC, Zen 5"}
+    machines = {"spr": "Emerald Rapids", "turin": "EPYC, Zen 5", "genoa": "EPYC, Zen 4"}
     there = [p for p in machines if picked(rows, platform=p)]
     fig = new_figure(8.8, 3.2 * max(len(there), 1))
     grid = fig.subplots(max(len(there), 1), 2, squeeze=False)

@@ -89,7 +89,18 @@ def zen5() -> dict[str, Any]:
     return {"platform": "turin", "override.core.compute_ipc": 6.0}
 
 
-MACHINES = {"spr": emerald_rapids, "turin": zen5}
+def zen4() -> dict[str, Any]:
+    """An EPYC with Zen 4: `genoa`, with the crossbar latency that follows from the measured transfer, at the pace of the library on one
+    of its cores (docs/ccnic/data/zen4/bound.csv)."""
+    transfer = measured()[("genoa", "transfer", "modified_line", 1)]["ns"]
+    return {
+        "platform": "genoa",
+        "override.caches.noc_cycles": crossings("genoa", transfer),
+        "override.core.compute_ipc": 4.9,
+    }
+
+
+MACHINES = {"spr": emerald_rapids, "turin": zen5, "genoa": zen4}
 
 
 LAYOUT = axes.VARIANT.among(
