@@ -114,7 +114,10 @@ def test_a_machine_that_says_another_size_than_it_has_is_noticed():
         "caches": [*m.machine["caches"][:2], {**m.machine["caches"][2], "bytes": 480 * MIB}],
     }
     (note,) = hierarchy.notes(made(machine=about))
-    assert "L3: the machine says 480 MiB, but the nearest rise of the latency begins at 32 MiB, which the platform has for its size; a guest" in note
+    assert (
+        "L3: the machine says 480 MiB, but the nearest rise of the latency begins at 32 MiB, which the platform has for its size; a guest"
+        in note
+    )
 
 
 def test_the_reach_of_a_tlb_is_told_from_a_cache():
@@ -246,6 +249,14 @@ def test_a_line_of_another_core_that_comes_as_fast_as_the_llc_gives_crossings_of
     assert f"takes 25.0 ns, and at least {least:.1f} ns in the model" in said
     near = machine.here(made(transfer=[{"state": "modified", "ns": stat(29.0)}]), "turin", generations=None)
     assert not [n for n in near.notes if "modified in another core" in n]
+
+
+def test_cores_that_a_hypervisor_moves_are_named():
+    quiet = made().data["noise"]
+    assert hierarchy.notes(made(noise={**quiet, "transfer_ns": None})) == []
+    assert hierarchy.notes(made(noise={**quiet, "transfer_ns": [30.0, 45.0]})) == []
+    (said,) = hierarchy.notes(made(noise={**quiet, "transfer_ns": [30.2, 126.4]}))
+    assert "took 30 to 126 ns" in said and "the hypervisor moves the cores" in said
 
 
 @pytest.mark.parametrize("share", [4, 6, 8])

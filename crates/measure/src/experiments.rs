@@ -32,6 +32,12 @@ const PASSED_LINES: usize = 64;
 /// of their own.
 const PASSED_SPACING: usize = 4096 / 8 + WORDS;
 
+/// Looks until two CPUs are seen near each other, and times that several CPUs are measured, where a hypervisor keeps moving them;
+/// and the pause before the next time.
+const LOOKS: usize = 50;
+const MOVES: usize = 8;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
 /// Name and version of this program.
 pub(crate) const BY: &str = concat!("hostnet-measure ", env!("CARGO_PKG_VERSION"));
 
@@ -106,6 +112,10 @@ pub(crate) struct Lab<'a> {
     disturbed: u64,
     turns: u64,
     priority: bool,
+    /// Where the first two CPUs share the LLC, as [`Lab::find_home`] says; none before it has been asked.
+    home: Option<Option<(f64, f64)>>,
+    /// Least and greatest time of a load of a line of the other CPU, before and after experiments of several CPUs.
+    transfer_ns: Option<(f64, f64)>,
 }
 
 impl<'a> Lab<'a> {
@@ -125,6 +135,8 @@ impl<'a> Lab<'a> {
             disturbed: 0,
             turns: 0,
             priority: true,
+            home: None,
+            transfer_ns: None,
         })
     }
 
@@ -137,7 +149,39 @@ impl<'a> Lab<'a> {
             load: load(),
             disturbed: self.disturbed as f64 / self.turns.max(1) as f64,
             priority: self.priority,
+            transfer_ns: self.transfer_ns,
         }
+    }
+
+    /// Time in ns of a load of a line that the second CPU has modified: how near the first two are now, because a hypervisor moves
+    /// those of its guests. None with one CPU.
+    fn look(&self) -> Result<Option<f64>, String> {
+        const ROUNDS: u64 = 15;
+        let [one, other, ..] = self.cpus[..] else { return Ok(None) };
+        let buffer = self.buffer(MIB, false)?;
+        let words = &buffer.words()[..PASSED_LINES * PASSED_SPACING];
+        Ok(Some(Statistic::of(&passed(words, (one, other), LineState::Modified, ROUNDS)?).median))
+    }
+
+    /// Least and greatest time of such a load where the two CPUs share the LLC and are not threads of one core: between once and four
+    /// times the time of a load that misses the L2 and hits the LLC. None where the CPUs are never seen so near.
+    fn find_home(&mut self) -> Result<Option<(f64, f64)>, String> {
+        let mut sizes: Vec<u64> = self.machine.caches.iter().map(|c| c.bytes).collect();
+        sizes.sort_unstable();
+        let [.., l2, llc] = sizes[..] else { return Ok(None) };
+        let buffer = self.buffer((3 * l2).min(llc / 2 + l2), false)?;
+        link(buffer.words(), true);
+        let mut work = [chase(buffer.words(), 1, true)];
+        let (rates, _) = together(&self.cpus, &mut work, self.effort(Duration::from_micros(300)))?;
+        let hit = rates.figure(|r| 1.0 / r[0]).median;
+        let near = (hit, 4.0 * hit);
+        for _ in 0..LOOKS {
+            if self.look()?.is_some_and(|ns| is_within(ns, near)) {
+                return Ok(Some(near));
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        Ok(None)
     }
 
     fn effort(&self, window: Duration) -> Effort {
@@ -153,12 +197,33 @@ impl<'a> Lab<'a> {
         }
     }
 
-    pub(crate) fn measure(&mut self, work: Vec<Work<'_>>, window: Duration) -> Result<Rates, String> {
-        let (rates, priority) = together(&self.cpus, work, self.effort(window))?;
-        self.priority &= priority;
-        let (disturbed, turns) = rates.counts();
-        (self.disturbed, self.turns) = (self.disturbed + disturbed, self.turns + turns);
-        Ok(rates)
+    /// Measures; several CPUs again, a few times, where they have not been near each other before and after it.
+    pub(crate) fn measure(&mut self, mut work: Vec<Work<'_>>, window: Duration) -> Result<Rates, String> {
+        let several = work.len() > 1;
+        if several && self.home.is_none() {
+            self.home = Some(self.find_home()?);
+        }
+        let near = self.home.flatten().filter(|_| several);
+        let mut left = MOVES;
+        loop {
+            left -= 1;
+            let before = if several { self.look()? } else { None };
+            let (rates, priority) = together(&self.cpus, &mut work, self.effort(window))?;
+            let after = if several { self.look()? } else { None };
+            let looks = [before, after].into_iter().flatten();
+            if left > 0 && near.is_some_and(|near| looks.clone().any(|ns| !is_within(ns, near))) {
+                std::thread::sleep(BETWEEN_LOOKS);
+                continue;
+            }
+            for ns in looks {
+                let (least, most) = self.transfer_ns.unwrap_or((ns, ns));
+                self.transfer_ns = Some((least.min(ns), most.max(ns)));
+            }
+            self.priority &= priority;
+            let (disturbed, turns) = rates.counts();
+            (self.disturbed, self.turns) = (self.disturbed + disturbed, self.turns + turns);
+            return Ok(rates);
+        }
     }
 
     pub(crate) fn buffer(&self, bytes: u64, small: bool) -> Result<Buffer, String> {
@@ -407,6 +472,11 @@ fn passed(words: &[AtomicU64], cpus: (u32, u32), state: LineState, rounds: u64) 
         owner.join().map_err(fell)??;
         reader.join().map_err(fell)?
     })
+}
+
+/// Whether a time lies between two others.
+fn is_within(ns: f64, (least, most): (f64, f64)) -> bool {
+    (least..=most).contains(&ns)
 }
 
 /// Follows `n` chases of the chain in `words`; the unit is a load. With `warm`, the caches have the lines as the chain leaves

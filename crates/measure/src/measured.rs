@@ -155,6 +155,10 @@ pub struct Noise {
     pub disturbed: f64,
     /// Whether the measuring threads had priority over others.
     pub priority: bool,
+    /// Least and greatest time in ns of a load of a line that another core has modified, each the median of a look before or
+    /// after an experiment of several cores; absent with one core.
+    #[serde(default)]
+    pub transfer_ns: Option<(f64, f64)>,
 }
 
 /// All measurements of a machine.

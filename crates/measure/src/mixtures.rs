@@ -64,7 +64,7 @@ pub(crate) fn stream_for(cpu: u32, order: BandwidthOrder, stores: f64, time: Dur
     let arena = lab.buffer(lab.arena_bytes(), false)?;
     // As many repetitions as a point has at most.
     let effort = Effort { window: time / MOST_TURNS as u32, repetitions: MOST_TURNS, most: time };
-    let (rates, _) = together(&lab.cpus, lab.streams(&arena, 1, order, stores, 0), effort)?;
+    let (rates, _) = together(&lab.cpus, &mut lab.streams(&arena, 1, order, stores, 0), effort)?;
     Ok(rates.figure(|r| r[0]))
 }
 

@@ -52,14 +52,14 @@ impl Rates {
 ///
 /// # Errors
 /// Returns one sentence for a CPU to which no thread can move.
-pub(crate) fn run(cpus: &[u32], work: Vec<Work<'_>>, effort: Effort) -> Result<(Rates, bool), String> {
+pub(crate) fn run(cpus: &[u32], work: &mut [Work<'_>], effort: Effort) -> Result<(Rates, bool), String> {
     let team = work.len();
     let barrier = Barrier::new(team);
     let epoch = Instant::now();
     let (begin, go_on, priority) = (AtomicU64::new(0), AtomicBool::new(true), AtomicBool::new(true));
     let failed = Mutex::new(None);
     let turns: Mutex<Vec<Vec<Turn>>> = Mutex::new(vec![Vec::new(); team]);
-    let body = |me: usize, mut work: Work<'_>| {
+    let body = |me: usize, work: &mut Work<'_>| {
         match sys::pin(cpus[me]) {
             Ok(had) => _ = priority.fetch_and(had, Ordering::Relaxed),
             Err(e) => *lock(&failed) = Some(format!("no thread can be moved to CPU {} ({e}).", cpus[me])),
@@ -105,7 +105,7 @@ pub(crate) fn run(cpus: &[u32], work: Vec<Work<'_>>, effort: Effort) -> Result<(
         }
     };
     std::thread::scope(|scope| {
-        for (me, work) in work.into_iter().enumerate() {
+        for (me, work) in work.iter_mut().enumerate() {
             let body = &body;
             scope.spawn(move || body(me, work));
         }
@@ -142,7 +142,7 @@ mod tests {
             5.0 * start.elapsed().as_nanos() as f64
         });
         let effort = Effort { window: Duration::from_millis(1), repetitions: 5, most: Duration::from_secs(2) };
-        let (rates, _) = run(&sys::allowed()[..1], vec![work], effort).unwrap();
+        let (rates, _) = run(&sys::allowed()[..1], &mut [work], effort).unwrap();
         let s = rates.figure(|r| r[0]);
         assert!((s.median - 5.0).abs() < 0.05, "{s:?}");
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_cpu_that_does_not_exist_is_named() {
         let effort = Effort { window: Duration::from_millis(1), repetitions: 1, most: Duration::from_secs(2) };
-        let e = run(&[1023], vec![Box::new(|_| 1.0)], effort).err().unwrap();
+        let e = run(&[1023], &mut [Box::new(|_| 1.0)], effort).err().unwrap();
         assert!(e.contains("CPU 1023"), "{e}");
     }
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .measured import Figure, Measured
 
@@ -13,6 +14,8 @@ _SLOWER = 1.5
 _HALF = 2.1
 #: Share of the latency of memory from which on added bytes count as in memory.
 _AS_MEMORY = 0.75
+#: Ratio of two times of a load of a line of another core from which on the cores have moved.
+_MOVED = 2.0
 #: Pages that a large second-level TLB holds.
 _STLB_BYTES = 2048 * 4096
 
@@ -159,12 +162,24 @@ def _noise(m: Measured) -> list[str]:
             f"Other work took a CPU in {noise['disturbed']:.0%} of the repetitions, which do not count; "
             f"load average {noise['load']:.1f} on {m.machine['cpus']} CPUs."
         )
+    found += moved(m.data)
     if m.cores < 4:
         found.append(
             f"{m.cores} core{'s' * (m.cores > 1)} cannot fill the queues of a memory controller: the curves say little about "
             "loads that more cores would make."
         )
     return found
+
+
+def moved(data: Mapping[str, Any]) -> list[str]:
+    """A sentence where the cores came nearer to each other, or farther apart, while they were measured."""
+    seen = data["noise"].get("transfer_ns")
+    if not seen or seen[1] < _MOVED * seen[0]:
+        return []
+    return [
+        f"A line of the other core took {seen[0]:.0f} to {seen[1]:.0f} ns while this was measured: the hypervisor moves the cores, and "
+        "figures of several cores belong to more than one place."
+    ]
 
 
 def size_text(n: int) -> str:

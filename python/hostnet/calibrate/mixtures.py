@@ -12,6 +12,7 @@ from typing import Any
 from .. import _core
 from ..progress import Progress
 from . import programs
+from .hierarchy import moved
 from .measured import BATCH, Figure, Point, Setting, checked, figure, is_figure, text_of
 
 #: Kind and version of the JSON that this module reads.
@@ -63,6 +64,7 @@ class Mixtures:
             f"{noise['load']:.1f}: other work took a CPU in {noise['disturbed']:.0%} of the repetitions, which do not count, "
             f"and the hypervisor gave others {noise['steal']:.0%} of the CPU time"
         )
+        yield from moved(self.data)
         if "programs" not in self.data:
             yield f"no real program was measured: that needs {programs.PROGRAM} and two cores, and `hostnet-measure` runs none"
 
