@@ -10,6 +10,8 @@ _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _GHZ = {"MHz": 1e-3, "GHz": 1.0}
 #: GB/s of a rate in bits.
 _LINKS = {"bps": 0.125e-9, "Kbps": 0.125e-6, "Mbps": 0.125e-3, "Gbps": 0.125, "Tbps": 125.0}
+#: GB/s of a rate in bytes.
+_RATES = {"MB/s": 1e-3, "GB/s": 1.0, "TB/s": 1e3}
 #: Rate of a lane in GB/s after the line code; gen 6 in flits, of which 236 of 256 bytes carry packets.
 _LANE = {
     "gen3": 8 / 8 * 128 / 130,
@@ -68,6 +70,13 @@ def _memory(spec: Mapping[str, Any]) -> Iterator[str]:
             f"All cores together reach less than {held / ns:.0f} GB/s ({key}, core.lfb, core.prefetch.credits), and "
             f"{memory['channels']} channels of {memory['standard']} carry {peak:.0f} (memory.channels)."
         )
+    between = caches["llc"]["quirks"].get("memory_link")
+    for way, what in (("read", "loads"), ("write", "write-backs")) if between else ():
+        if (carried := _of(_RATES, between[way])) < min(peak, held / ns if ns else peak):
+            yield (
+                f"The link between caches and memory carries {carried:g} GB/s of {what} (caches.llc.quirks.memory_link.{way}), and "
+                f"{memory['channels']} channels of {memory['standard']} carry {peak:.0f} (memory.channels)."
+            )
     if (link := _link(spec)) and link > peak:
         yield (
             f"A port of {LANES} lanes carries {link:.1f} GB/s (pcie.generation), and {memory['channels']} channels of "

@@ -463,3 +463,29 @@ def test_an_idle_domain_binds_nobody():
     assert ex.of("p2m")[0].bound_gbs < ex.of("p2m")[1].bound_gbs
     assert ex.binding("p2m").name == "IIO read buffer"
     assert facts([("line fill buffers", "c2m", 20, 0.2, 1.0, 64.0)]).binding("c2m") is None
+
+
+def test_a_core_that_waits_for_each_line_is_not_busy_with_instructions():
+    """One load after the other, 150 ns each, moves 64 B / 150 ns = 0.43 GB/s and holds a line fill buffer all the time."""
+    chase = [("line fill buffers", "c2m", 24, 1.0, 64 / 150, 140.0)]
+    text = facts(chase, facts={"cores_busy": 1.0}).paragraph()
+    assert facts(chase).regime == "cores alone" and "execute instructions" not in text
+    # A core with a miss now and then does something else.
+    seldom = [("line fill buffers", "c2m", 24, 0.1, 0.043, 140.0)]
+    assert facts(seldom, facts={"cores_busy": 1.0}).regime == "cores busy"
+
+
+def test_dram_is_no_reason_where_it_moves_none_of_the_lines():
+    """A device reads and writes 31 GB/s in the LLC; DRAM moves 0.65 GB/s of something else."""
+    known = {"dram_read_ns": 137.0, "unloaded_read_ns": 125.0, "row_miss_ratio": 1.0, "bank_dev_15_frac": 0.5}
+    device = [("IIO write buffer", "p2m", 92, 90, 31.0, 100.0)]
+    few = facts(device, facts={**known, "mem_read_gbs": 0.5, "mem_write_gbs": 0.15})
+    many = facts(device, facts={**known, "mem_read_gbs": 0.5, "mem_write_gbs": 15.0})
+    assert few.slowed and few.reasons() == [] and len(many.reasons()) == 3
+
+
+def test_estimates_that_know_no_link_to_memory_say_so_where_it_is_full():
+    known = {"predicted_c2m_gbs": 70.0, "c2m_gbs": 50.0}
+    said = "Neither the closed form nor the formula knows the link to memory"
+    assert said in facts(QUIET, facts={**known, "memory_link_read_util": 0.999}).paragraph()
+    assert said not in facts(QUIET, facts={**known, "memory_link_read_util": 0.3}).paragraph()

@@ -102,3 +102,15 @@ def test_the_command_prints_the_notes(cli, tmp_path):
     )
     said = cli("platforms", file, check=0).stdout
     assert "note: A port of 16 lanes carries" in said and "(iio.write_buffer)" in said
+
+
+def test_a_link_to_memory_that_is_slower_than_cores_and_channels_is_named(own):
+    """Twelve channels of DDR5-4800 carry 461 GB/s, and eight cores ask for several hundred."""
+    said = about(
+        own('caches.llc.quirks.memory_link.read = "57.6 GB/s"', "genoa"), "(caches.llc.quirks.memory_link.read)"
+    )
+    assert said == [
+        "The link between caches and memory carries 57.6 GB/s of loads (caches.llc.quirks.memory_link.read), and 12 channels of "
+        "DDR5-4800 carry 461 (memory.channels)."
+    ]
+    assert not about(own('caches.llc.quirks.memory_link.read = "1 TB/s"', "genoa"), "memory_link.read")

@@ -83,7 +83,6 @@ VALUES = (
     Value("core.prefetch.credits", 4, 127),
     Value("caches.llc.quirks.memory_link.read", 8, 400, whole=False, unit="GB/s"),
     Value("caches.llc.quirks.memory_link.write", 8, 400, whole=False, unit="GB/s"),
-    Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
     Value("memory.rpq", 8, 128),
     Value("memory.wpq", 8, 128),
     Value("memory.static_latency_ns", 1, 600, whole=False, width=1.1),

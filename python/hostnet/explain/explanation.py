@@ -22,6 +22,11 @@ UNAFFECTED = 0.03
 # Throughput in GB/s below which traffic of a recorded machine counts as background; the paper's own background is 0.2
 # to 0.6 GB/s.
 BACKGROUND_GBS = 0.5
+# Mean number of a domain's entries in use from which on cores use the memory however few lines they move: one that waits for each
+# line holds an entry nearly all the time.
+WAITS = 0.5
+# Share of the lines of cores and devices that DRAM moves, below which DRAM slows none of them down.
+FROM_DRAM = 0.05
 # Headroom of credits beyond which credits count as unused, because the number would have no meaning.
 AMPLE = 10.0
 # Share of credits in use up to which credits are idle and limit no traffic.
@@ -151,7 +156,8 @@ class Explanation:
     def regime(self) -> str:
         """The regime: `red`, `blue` or `calm`; `cores alone` or `devices alone` where only one side has traffic;
         `cores busy` or `idle` where neither side has any; `not judged` where one of the two sides was not recorded."""
-        cores, devices = ([d for d in self.of(t) if d.rate_gbs >= BACKGROUND_GBS] for t in ("c2m", "p2m"))
+        cores = [d for d in self.of("c2m") if d.rate_gbs >= BACKGROUND_GBS or d.held >= WAITS]
+        devices = [d for d in self.of("p2m") if d.rate_gbs >= BACKGROUND_GBS]
         if (not cores and "c2m" in self.unmeasured) or (not devices and "p2m" in self.unmeasured):
             return "not judged"
         if not cores and not devices:
@@ -174,14 +180,15 @@ class Explanation:
         for name, ns in sorted(terms.items(), key=lambda t: -t[1]):
             if ns >= max(1.0, 0.1 * sum(terms.values())):
                 found.append(f"{TERMS[name]} adds {ns:.0f} ns to core reads")
-        if core is None and f.get("dram_read_ns", 0) > f.get("unloaded_read_ns", float("inf")):
+        dram = self._uses_dram()
+        if dram and core is None and f.get("dram_read_ns", 0) > f.get("unloaded_read_ns", float("inf")):
             found.append(
                 f"a read takes {f['dram_read_ns']:.0f} ns in the memory controller and DRAM alone, and a core's unloaded "
                 f"one {f['unloaded_read_ns']:.0f} ns in all"
             )
-        if f.get("row_miss_ratio", 0) > 0.05:
+        if dram and f.get("row_miss_ratio", 0) > 0.05:
             found.append(f"{100 * f['row_miss_ratio']:.0f} % of the lines read open a row")
-        if f.get("bank_dev_15_frac", 0) > 0.25:
+        if dram and f.get("bank_dev_15_frac", 0) > 0.25:
             found.append(
                 f"banks are loaded unevenly (1.5 times the mean in {100 * f['bank_dev_15_frac']:.0f} % of samples)"
             )
@@ -197,6 +204,13 @@ class Explanation:
         if waits:
             found.append(f"the CHA's buffers are full: a request waits for admission ({', '.join(waits)})")
         return found
+
+    def _uses_dram(self) -> bool:
+        """Whether DRAM moves more than a few of the lines of cores and devices, as far as its rates are known."""
+        if not any(key in self.facts for key in _RATES):
+            return True
+        lines = sum(max((d.rate_gbs for d in self.of(traffic)), default=0.0) for traffic in ("c2m", "p2m"))
+        return sum(self.facts.get(key, 0.0) for key in _RATES) >= FROM_DRAM * lines
 
     def _repr_html_(self) -> str:
         from ..notebook import explanation
@@ -245,6 +259,12 @@ class Explanation:
             said.append(
                 f"From platform and traffic alone, the closed form expects {self.facts['predicted_c2m_gbs']:.1f} GB/s "
                 f"for the cores, {off:+.0f} % from the {self._sure('c2m_gbs')} GB/s that came out."
+            )
+        if any(self.facts.get(key, 0.0) > LINK_FULL for key in _TO_MEMORY) and (
+            self.estimates or "predicted_c2m_gbs" in self.facts
+        ):
+            said.append(
+                "Neither the closed form nor the formula knows the link to memory (caches.llc.quirks.memory_link)."
             )
         for e in self.estimates:
             said.append(
@@ -470,12 +490,13 @@ _CREDITS = {
     "prefetch_util": "The prefetchers' requests (core.prefetch.credits)",
     "link_credits_util": "A node's credits of the link between the nodes (nodes.link.credits)",
 }
-_DEVICES_DO_NOT = ", so cores lose throughput and devices do not."
+_TO_MEMORY = ("memory_link_read_util", "memory_link_write_util")
+_DEVICES_DO_NOT = ", so cores may lose throughput and devices do not."
 
 _OPENING = {
     "not judged": "Without counters of both cores and devices, the regime cannot be judged.",
     "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
-    "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores lose "
+    "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores may lose "
     "throughput and devices do not.",
     "cores busy": "Neither cores nor devices move lines worth speaking of: the cores execute instructions all the time.",
     "cores alone": "Only cores use the memory, so there is no contention with devices to judge.",

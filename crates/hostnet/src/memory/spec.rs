@@ -238,13 +238,13 @@ pub struct LlcQuirks {
     #[serde(default)]
     pub inclusive_ways: u32,
     /// Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
-    /// priority. 0 when absent; no effect if `mshrs` is set.
+    /// priority. 0 when absent; if `mshrs` is set, it has an effect only with `writebacks = "admitted"`.
     #[serde(default)]
     pub nic_credits: u32,
     /// Number of miss status holding registers (MSHRs) of each slice; 0, the default, means no limit. A miss holds an
     /// MSHR until its data has reached the requester and the memory controller has accepted the line that it displaced.
-    /// While a slice has no free MSHR, all requests to it wait, hits included. With MSHRs, `write_buffer` and
-    /// `nic_credits` have no effect.
+    /// While a slice has no free MSHR, all requests to it wait, hits included; victims of L2s that miss take one in any case. With
+    /// MSHRs, `write_buffer` and `nic_credits` limit nothing but write-backs that are `admitted` (`writebacks`).
     #[serde(default)]
     pub mshrs: u32,
     /// Way in which a victim of an L2 reaches the home agent.

@@ -211,7 +211,7 @@ metrics! {
     CHA_WAIT_PEAK ["lines", Domains, Domain] "Largest number of writes that waited at the home agent for a full write queue" single();
     CHA_WAIT_CREDITS ["lines", Constants, Domain] "Number of writes that may wait at the home agent before it stops admitting requests";
     CHA_WAIT_UTIL ["fraction", Domains, Domain] "Share of the home agent's entries for writes that wait (`caches.llc.write_buffer`) in use, of the fullest node";
-    LLC_MSHR_UTIL ["fraction", Domains, Domain] "Share of the LLC's miss status holding registers (`caches.llc.quirks.mshrs`) in use, of the fullest slice";
+    LLC_MSHR_UTIL ["fraction", Domains, Domain] "Share of the LLC's miss status holding registers (`caches.llc.quirks.mshrs`) in use, of the fullest slice; above 1 where victims of L2s that miss take one that is not free";
     L2_MSHR_UTIL ["fraction", Domains, Domain] "Share of an L2's miss status holding registers (`core.quirks.l2_mshrs`) in use, of the fullest core";
     LFB_FULLEST_UTIL ["fraction", Domains, Domain] "Share of a core's line fill buffers (`core.lfb`) in use, of the fullest core";
     RPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's read queue, mean over channels";
