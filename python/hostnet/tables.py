@@ -17,6 +17,8 @@ from rich.text import Text
 MOST_TURNED = 8
 #: Number of characters to which text may be folded; text gets narrower only if necessary.
 NARROW = 24
+#: Fewest characters of a line, in which every word and number of a table has room.
+NARROWEST = 20
 #: Wider than any table: the width of a pipe or a file without ``COLUMNS``, so that `| less -S`, `cut` and `grep` see whole rows.
 ENDLESS = 1_000_000
 
@@ -34,9 +36,13 @@ class Column:
 
 
 def console(beyond: int = ENDLESS) -> Console:
-    """A console for standard output: as wide as the terminal, as ``COLUMNS`` says, or otherwise ``beyond`` characters."""
-    out = Console()
-    return out if out.is_terminal or os.environ.get("COLUMNS", "").isdigit() else Console(width=beyond)
+    """A console for standard output: as wide as the terminal, as ``COLUMNS`` says, or otherwise ``beyond`` characters; of at
+    least ``NARROWEST``."""
+    said = os.environ.get("COLUMNS", "")
+    wide = int(said) if said.isdigit() else 0  # a terminal of unknown size may say 0
+    out = Console(width=max(wide, NARROWEST)) if wide else Console(_environ={**os.environ, "COLUMNS": ""})
+    return out if wide or out.is_terminal else Console(width=beyond)
+
 
 
 def show(

@@ -219,6 +219,14 @@ fn report(status: c_int) -> Report {
     }
 }
 
+/// Whether a signal waits for the thread, as far as the system says.
+pub(crate) fn has_pending(tid: Tid, signal: c_int) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let waiting = status.lines().find_map(|l| l.strip_prefix("SigPnd:"));
+    let waiting = waiting.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    waiting >> (signal - 1) & 1 == 1
+}
+
 /// Waits until a child has stopped itself.
 pub(crate) fn wait_stopped(pid: Tid) -> io::Result<bool> {
     let mut status = 0;

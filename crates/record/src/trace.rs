@@ -534,11 +534,13 @@ impl Tracer<'_> {
 
     /// Detaches from all threads, none of which keeps a breakpoint.
     fn let_go(&mut self, own: bool) {
-        // Work that has ended where its thread waits for the next message.
+        // Work that has ended where its thread waits for the next message. The thread still executes one instruction, that call.
+        let mut in_call = Vec::new();
         for tid in self.threads.keys().copied().collect::<Vec<_>>() {
             let t = self.threads.get_mut(&tid).expect("the thread is known");
             match std::mem::replace(&mut t.mode, Mode::Native) {
                 Mode::Step { burst, system_call: Some(raw), .. } if !burst.frames.is_empty() => {
+                    in_call.push(tid);
                     self.complete(tid, &raw, &burst);
                 }
                 mode => t.mode = mode,
@@ -564,7 +566,8 @@ impl Tracer<'_> {
                 Report::Signal(libc::SIGTRAP) => {
                     let at = sys::registers(tid).map_or(0, |r| r.rip);
                     let written = matches!(t.points, Points::Written(_)) && sys::takes_written(tid).unwrap_or(false);
-                    let mine = matches!(t.mode, Mode::Step { .. }) || is_at(t.points, at) || written;
+                    let stepped = matches!(t.mode, Mode::Step { .. }) || in_call.contains(&tid);
+                    let mine = stepped || is_at(t.points, at) || written;
                     if mine {
                         0
                     } else {
@@ -575,6 +578,12 @@ impl Tracer<'_> {
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => {
                     // Without the restart, the program sees a call that a signal interrupted.
                     let _ = restart(tid);
+                    // The end of a call that was stepped over has left a trap, which would kill the program.
+                    if sys::has_pending(tid, libc::SIGTRAP) && sys::go(tid, Go::Run, 0).is_ok() {
+                        in_call.push(tid);
+                        self.threads.insert(tid, t);
+                        continue;
+                    }
                     0
                 }
                 _ => 0,

@@ -154,6 +154,36 @@ fn an_attached_program_goes_on() {
     assert!(child.wait().unwrap().success(), "the program ends by itself, and well");
 }
 
+/// A server that has answered and waits for the next message in `recvfrom` when the time of the recording is over.
+#[test]
+fn an_attached_server_that_waits_for_a_message_goes_on() {
+    let Some(program) = program("datagrams.c") else { return };
+    let port = 30_000 + (std::process::id() % 10_000) as u16;
+    let mut server = Ended(Command::new(&program).arg(port.to_string()).spawn().unwrap());
+    let client = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    client.connect(("127.0.0.1", port)).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let messages = client.try_clone().unwrap();
+    let clients = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        for _ in 0..5 {
+            messages.send(&[7; 40]).unwrap();
+            messages.recv(&mut [0; 64]).unwrap();
+        }
+    });
+    let o = options(Target::Attach(server.0.id() as i32), Between::Sockets { only: None }, 1000);
+    let r = made(&Options { time: Duration::from_secs(2), ..o });
+    clients.join().unwrap();
+    assert!((4..=5).contains(&r.packets.len()), "{} packets", r.packets.len());
+    client.send(&[7; 40]).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(server.0.try_wait().unwrap(), None, "the server lives");
+    assert_eq!(client.recv(&mut [0; 64]).unwrap(), 40, "the server answers as before");
+    client.send(&[0]).unwrap();
+    let ended = server.0.wait().unwrap();
+    assert!(ended.success(), "{ended}");
+}
+
 /// Each of four threads handles its packets; a table of its own is that thread's, and the counter is everybody's.
 #[test]
 fn threads_are_recorded_by_themselves() {

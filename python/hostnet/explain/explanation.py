@@ -241,6 +241,8 @@ class Explanation:
                 state += f" (unloaded {d.unloaded_ns:.0f} ns)"
             if d.exhausted:
                 state += ": its credits are exhausted, so every added nanosecond costs throughput"
+            elif d.busy >= 0.5 and d.name == "line fill buffers" and self.facts.get("lfb_peak_share", 0.0) >= 1:
+                state += ": at times all are in use, so added latency costs throughput"
             elif d.busy < 0.9 and d.held:
                 more = d.credits / d.held - 1
                 state += f": {d.credits - d.held:.0f} credits are spare"

@@ -129,6 +129,8 @@ def explain(result: Result) -> Explanation:
     core, device = classes_of(m)
     if core:
         _core(ex, result, known)
+    if (peak := m.get("lfb_peak")) and (credits := m.get("lfb_credits")):
+        ex.facts["lfb_peak_share"] = peak / credits
     held = max((d.busy for d in ex.of("c2m")), default=0.0)
     if facts.get("lfb_fullest_util", 0.0) < held + _UNEQUAL:  # the domain of all cores tells the same
         facts.pop("lfb_fullest_util", None)

@@ -93,7 +93,8 @@ def plotted(
             part = frame.filter(pl.col(metric).is_not_null() & pl.col(x).is_not_null())
             (_clusters if frame[x].dtype == pl.String else _curves)(ax, part, x, metric, lines)
             ax.set(xlabel=fill(labels.get(x, axis_label(x)), 42), ylabel=axis_label(metric))
-            values: list[float] = [0.0, *part[metric].to_list()]
+            ends = [c for c in (f"{metric}_low", f"{metric}_high") if c in part.columns]
+            values = [0.0, *(v for c in (metric, *ends) for v in part[c].to_list() if v is not None)]
             ax.set_ylim(1.06 * min(values), 1.06 * max(values) or None)
         handles, names = panels[0].get_legend_handles_labels()
         if lines and handles:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from .. import tables
 from .claims import ROLES, WEIGHTS, Claim
 from .evaluate import VERDICTS, Result
 from .judge import percent, show
@@ -221,12 +222,10 @@ def to_terminal(results: Sequence[Result], console: Any, firsts: Mapping[str, Fi
     for weight, counts, share in summary(results):
         total.add_row(weight, *map(str, counts), share, end_section=weight == WEIGHTS[-1])
     console.print(total)
-    each = Table(title="By system", title_justify="left", title_style="bold")
-    for column in ("system", "hold now", "at first sight", "headline now", "at first sight", "inputs, definitions"):
-        each.add_column(column)
-    for *row, inputs, definitions in systems(results, firsts or {}):
-        each.add_row(*row, f"{inputs}, {definitions}")
-    console.print(each)
+    headings = ("hold now", "at first sight", "headline now", "headline at first sight", "inputs", "definitions")
+    columns = [tables.Column("system", text=True, key=True), *(tables.Column(h, text=True) for h in headings)]
+    rows = [[*row, str(inputs), str(definitions)] for *row, inputs, definitions in systems(results, firsts or {})]
+    tables.show(columns, rows, title="By system", to=console)
 
 
 def _terminal_table(heading: str, members: Sequence[Result], kind: str) -> Any:
