@@ -880,11 +880,12 @@ class LlcQuirks(Section):
     mshrs: int
     """Number of miss status holding registers (MSHRs) of each slice; 0, the default, means no limit. A miss holds
     an MSHR until its data has reached the requester and the memory controller has accepted the line that it
-    displaced. While a slice has no free MSHR, all requests to it wait, hits included. With MSHRs, `write_buffer`
-    and `nic_credits` have no effect."""
+    displaced. While a slice has no free MSHR, all requests to it wait, hits included; victims of L2s that miss take
+    one in any case. With MSHRs, `write_buffer` and `nic_credits` limit nothing but write-backs that are `admitted`
+    (`writebacks`)."""
     nic_credits: int
     """Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
-    priority. 0 when absent; no effect if `mshrs` is set."""
+    priority. 0 when absent; if `mshrs` is set, it has an effect only with `writebacks = 'admitted'`."""
     preset: Literal['skylake_sp'] | Literal['zsim'] | Literal['gem5'] | None
     """Named set of quirks that the other keys of this table override. When absent, the defaults of the keys
     apply."""

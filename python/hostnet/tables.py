@@ -44,7 +44,6 @@ def console(beyond: int = ENDLESS) -> Console:
     return out if wide or out.is_terminal else Console(width=beyond)
 
 
-
 def show(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str | None = None, to: Console | None = None
 ) -> None:

@@ -494,6 +494,9 @@ def test_estimates_that_know_no_link_to_memory_say_so_where_it_is_full():
 def test_buffers_that_are_all_in_use_at_times_mask_no_latency():
     """Ten of twelve in the mean are spare only while a miss waits to take one that has become free."""
     loads = [("line fill buffers", "c2m", 12, 10, 7.4, 80.0)]
-    assert "2 credits are spare, which mask 20 % more latency" in facts(loads, facts={"lfb_peak_share": 11 / 12}).paragraph()
+    assert (
+        "2 credits are spare, which mask 20 % more latency"
+        in facts(loads, facts={"lfb_peak_share": 11 / 12}).paragraph()
+    )
     text = facts(loads, facts={"lfb_peak_share": 1.0}).paragraph()
     assert "at times all are in use, so added latency costs throughput" in text and "spare" not in text

@@ -13,6 +13,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from hostnet import HostnetError, plots
+from hostnet.plots import general
 from hostnet.scoreboard import shipped
 
 TABLES = paperworld.tables()
@@ -204,3 +205,10 @@ def test_colour_blind_readers_can_tell_the_access_classes_apart(kind):
     colours = [c for _, c in plots.CLASS_COLOURS.values()]
     closest = min(math.dist(seen(a), seen(b)) for a, b in itertools.combinations(colours, 2))
     assert closest > 0.1  # a tenth of the side of the RGB cube
+
+
+def test_the_axis_of_a_plot_reaches_to_the_ends_of_the_intervals():
+    frame = pl.DataFrame({"x": [1, 2], "y": [1.0, 2.0], "y_low": [0.9, -0.5], "y_high": [1.1, 5.0]})
+    (ax,) = general.plotted(frame, "x", ["y"], [], {}).axes
+    low, high = ax.get_ylim()
+    assert low < -0.5 and high > 5.0

@@ -94,6 +94,14 @@ def test_a_pipe_is_as_wide_as_columns_says(cli, tiny_file):
         assert numbers(whole) <= numbers(shown)
 
 
+@pytest.mark.parametrize("said", ["0", "1", "10"])
+def test_a_terminal_of_no_size_or_hardly_any_shows_every_number(cli, tiny_file, said):
+    whole = cli("run", tiny_file, check=0).stdout
+    shown = cli("run", tiny_file, check=0, env={**os.environ, "COLUMNS": said}).stdout
+    assert numbers(whole) <= numbers(shown)
+    assert cli("explain", tiny_file, check=0, env={**os.environ, "COLUMNS": said}).stdout
+
+
 def printed(columns, rows, width):
     console = Console(width=width, color_system=None)
     with console.capture() as caught:
