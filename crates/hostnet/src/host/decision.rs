@@ -17,8 +17,8 @@ pub(super) const MOST_LOST: f64 = 0.01;
 /// such a rate is not sustained.
 pub(super) const MOST_BACKLOG: f64 = 0.01;
 /// Maximum growth of the backlog, as a share of a window's requests, where rings are deep enough for every spike. With
-/// such rings queues fluctuate by about 1 % of a window's requests (24 cores whose queues spread by some 60 requests),
-/// and an unsustained rate makes the queues grow by 10 % or more.
+/// such rings queues fluctuate by about 1 % of a window's requests (24 cores whose queues spread by some 60 requests). A rate
+/// that exceeds what the host carries by up to 5 % may pass.
 pub(super) const MOST_BACKLOG_NODROP: f64 = 0.03;
 /// Probability that a step is decided early in another way than a longer window would decide it. Assumed: one step in a hundred.
 const WRONG: f64 = 0.01;
