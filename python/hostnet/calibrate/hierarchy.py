@@ -12,9 +12,9 @@ from .measured import Figure, Measured
 _SLOWER = 1.5
 #: Factor by which a capacity is smaller than what the machine says, at least, to count as another one.
 _HALF = 2.1
-#: Share of the latency of memory from which on added bytes count as in memory.
+#: Share of the latency of memory from which on added bytes count as in memory. Assumed: the rest of a noisy round.
 _AS_MEMORY = 0.75
-#: Ratio of two times of a load of a line of another core from which on the cores have moved.
+#: Ratio of two times of a load of a line of another core from which on the cores have moved. Times in one place differ by a tenth.
 _MOVED = 2.0
 #: Pages that a large second-level TLB holds.
 _STLB_BYTES = 2048 * 4096

@@ -62,11 +62,9 @@ def choose_base(m: Measured) -> tuple[str, str]:
             return "skylake", "an Intel processor of no other known model"
     if about["vendor"] == "AuthenticAMD":
         named = _AMD.get(about["family"])
-        return (
-            ("turin", "the latest of AMD's cores")
-            if named is None
-            else (named, f"the cores of family {about['family']}")
-        )
+        if named is not None:
+            return named, f"the cores of family {about['family']}"
+        return "turin", "the latest of AMD's cores among the platforms"
     return "icelake", "the nearest server among the platforms"
 
 

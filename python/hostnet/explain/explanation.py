@@ -22,11 +22,13 @@ UNAFFECTED = 0.03
 # Throughput in GB/s below which traffic of a recorded machine counts as background; the paper's own background is 0.2
 # to 0.6 GB/s.
 BACKGROUND_GBS = 0.5
-# Mean number of a domain's entries in use from which on cores use the memory however few lines they move: one that waits for each
-# line holds an entry nearly all the time.
+# Mean number of a domain's entries in use from which on cores use the memory however few lines they move. A core that waits for each
+# line holds an entry nearly all the time. Assumed.
 WAITS = 0.5
-# Share of the lines of cores and devices that DRAM moves, below which DRAM slows none of them down.
+# Share of the lines of cores and devices that DRAM moves, below which DRAM slows none of them down. Assumed.
 FROM_DRAM = 0.05
+# Share of line fill buffers in use from which on a moment with all of them in use is no exception. Assumed.
+OFTEN = 0.5
 # Headroom of credits beyond which credits count as unused, because the number would have no meaning.
 AMPLE = 10.0
 # Share of credits in use up to which credits are idle and limit no traffic.
@@ -241,7 +243,7 @@ class Explanation:
                 state += f" (unloaded {d.unloaded_ns:.0f} ns)"
             if d.exhausted:
                 state += ": its credits are exhausted, so every added nanosecond costs throughput"
-            elif d.busy >= 0.5 and d.name == "line fill buffers" and self.facts.get("lfb_peak_share", 0.0) >= 1:
+            elif d.busy >= OFTEN and d.name == "line fill buffers" and self.facts.get("lfb_peak_share", 0.0) >= 1:
                 state += ": at times all are in use, so added latency costs throughput"
             elif d.busy < 0.9 and d.held:
                 more = d.credits / d.held - 1
