@@ -270,7 +270,8 @@ def test_a_run_and_its_counters_have_the_same_unloaded_latency(scenario, changes
         lfb = next(d for d in ex.domains if d.name == "line fill buffers")
         assert lfb.unloaded_ns == pytest.approx(expected, rel=1e-6)
         traffic = "c2m-readwrite" if writes else "c2m-read"
-        assert [e.traffic for e in ex.estimates if e.traffic.startswith("c2m")][:1] in ([traffic], [])
+        estimated = [e.traffic.removesuffix(" with prefetches") for e in ex.estimates if e.traffic.startswith("c2m")]
+        assert estimated[:1] in ([traffic], [])
         assert all(e.terms["constant"] == pytest.approx(expected) for e in ex.estimates if e.traffic.startswith("c2m"))
 
 
@@ -464,6 +465,63 @@ def test_a_core_that_waits_is_told_from_one_that_works_beside_it(run):
     said = explain.of_result(api.run(Scenario.load("testpmd").with_(changes), quiet=True)).paragraph()
     assert "The only core of waits is busy all the time, but mostly waits for the device" in said
     assert "The only core of works is busy all the time and bounds what comes to it" in said
+
+
+def reading(tags, **changes):
+    """An SSD with this many tags, which reads memory as fast as its link takes it."""
+    return {"kind": "ssd", "op": "p2m_read", "queue_depth": 16, "block": "128 KiB", "count": 1, "tags": tags, **changes}
+
+
+def test_tags_that_wait_for_a_full_link_bound_nothing(run):
+    """Requests in excess of what the link carries hold tags while they wait for it, whatever the number of tags."""
+    few, many = (run(1, 1, peripheral=[reading(tags)]) for tags in (16, 32))
+    assert few["pcie_tags_util"] > 0.97 < few["pcie_down_util"]
+    assert many["p2m_gbs"] == pytest.approx(few["p2m_gbs"], rel=0.01)
+    said = explain.of_result(few).paragraph()
+    assert "The PCIe link out of the host is 100 % busy" in said and "PCIe tags" not in said
+    # Beside the idle link of another device, the run does not tell whose tags are in use.
+    idle = reading(64, op="p2m_write", queue_depth=1, media_rate="1 Gbps")
+    said = explain.of_result(run(1, 1, peripheral=[reading(16), idle])).paragraph()
+    assert "The busiest PCIe link is 100 % busy" in said
+    assert "if that device's link is the full one, they wait for it and bound nothing" in said
+
+
+def test_what_prefetches_fetch_is_told_apart_from_the_line_fill_buffers():
+    """By Little's law the path of reads holds what prefetches hold and what the line fill buffers hold for reads of their own,
+    so that it may have more lines than there are buffers. Its latency is what decides the regime."""
+    stream = {"name": "s", "cores": 1, "app": {"kind": "stream", "buffer": "64 MiB", "read_fraction": 1.0}}
+    result = api.run(icx(1, 1, tenant=[stream], peripheral=[reading(64)]), quiet=True)
+    ex, m = explain.of_result(result), result.metrics
+    lfb, path = domain(ex, "line fill buffers"), domain(ex, "C2M-Read")
+    assert path.name == "C2M-Read, from a core's request or prefetch to its data" and path.held > lfb.credits
+    ahead = sum(r["occupancy_avg"] for r in result.table("domains").to_dicts() if "prefetch queue" in r["domain"])
+    assert ahead < path.held <= ahead + lfb.held
+
+    assert ex.regime == "blue" and lfb.little_ns < lfb.unloaded_ns < path.little_ns
+    opening, held = ex.paragraph().split(". ")[:2]
+    told = re.search(r"data: ([\d.]+) ns, unloaded ([\d.]+) ns\) while", opening)
+    assert opening.startswith("Blue regime") and told
+    assert [float(ns) for ns in told.groups()] == pytest.approx(
+        [m["c2m_read_lat_ns"], m["c2m_read_unloaded_ns"]], rel=0.01
+    )
+    assert f"(unloaded {lfb.unloaded_ns:.0f} ns from memory, and less for lines of caches and prefetches)" in held
+    estimate = ex.estimates[0]
+    assert estimate.traffic == "c2m-read with prefetches"
+    assert (estimate.measured_ns, estimate.measured_gbs) == pytest.approx(
+        (m["c2m_read_lat_ns"], path.rate_gbs), rel=0.01
+    )
+
+
+def test_a_regime_that_the_line_fill_buffers_decide_is_told_by_them_alone(run):
+    """Without prefetches the sentence about the buffers has both latencies."""
+    ex = explain.of_result(run(1, 3))
+    lfb = domain(ex, "line fill buffers")
+    assert ex.paragraph().startswith("Blue regime: core requests take longer than unloaded while the device")
+    assert (
+        f"for {lfb.little_ns:.0f} ns each" in ex.paragraph()
+        and f"(unloaded {lfb.unloaded_ns:.0f} ns)" in ex.paragraph()
+    )
+    assert ex.estimates[0].traffic == "c2m-read"
 
 
 def test_cores_of_tas_poll_and_are_no_proof(run):

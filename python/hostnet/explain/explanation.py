@@ -221,7 +221,7 @@ class Explanation:
 
     def paragraph(self) -> str:
         """The whole explanation in a few sentences."""
-        said = [self._waits() if self.regime == "calm" else _OPENING[self.regime]]
+        said = [self._waits() if self.regime == "calm" else _OPENING[self.regime].format(waits=self._slow_reads())]
         if self.lossy:
             said[0] = said[0].replace(_DEVICES_DO_NOT, ".")
             said += self._lost_packets()
@@ -240,7 +240,7 @@ class Explanation:
                 f"each and moves {d.rate_gbs:.1f} GB/s"
             )
             if d.unloaded_ns:
-                state += f" (unloaded {d.unloaded_ns:.0f} ns)"
+                state += f" (unloaded {d.unloaded_ns:.0f} ns{_FROM_CACHES if _holds_hits(d) else ''})"
             if d.exhausted:
                 state += ": its credits are exhausted, so every added nanosecond costs throughput"
             elif d.busy >= OFTEN and d.name == "line fill buffers" and self.facts.get("lfb_peak_share", 0.0) >= 1:
@@ -302,6 +302,13 @@ class Explanation:
             return "Neither cores nor devices wait noticeably longer than unloaded."
         return "Neither the red nor the blue regime. Not every unloaded latency is known, so waits cannot be judged."
 
+    def _slow_reads(self) -> str:
+        """Latencies of the core requests that are slowest, where the domain that binds cores does not tell them."""
+        d, slowed = self.binding("c2m"), [d for d in self.slowed if d.traffic == "c2m"]
+        if not slowed or (d is not None and _inflated(d)):
+            return ""
+        return f" ({slowed[0].name}: {slowed[0].little_ns:.1f} ns, unloaded {slowed[0].unloaded_ns:.1f} ns)"
+
     @property
     def lossy(self) -> bool:
         """Whether so many packets are lost that the loss is part of the verdict."""
@@ -321,6 +328,8 @@ class Explanation:
         found = {key: part for key, part in parts.items() if f.get(key, 0) >= least}
         if "pcie_up_util" in found or "pcie_down_util" in found:
             found.pop("pcie_busiest_util", None)
+        if max(f.get("pcie_up_util", 0), f.get("pcie_down_util", 0)) >= LINK_FULL:
+            found.pop("pcie_tags_util", None)  # the links of all ports are full, and tags wait for them
         return found
 
     def _full_parts(self, without: Container[str] = ()) -> list[str]:
@@ -330,11 +339,13 @@ class Explanation:
             f"{server} is {100 * f[key]:.0f} % busy: it bounds what passes through it, whatever credits are left."
             for key, server in self._full(_SERVERS, LINK_FULL).items()
         ]
-        said += [
-            f"{credits} are {100 * f[key]:.0f} % in use: they bound what passes through them."
-            for key, credits in self._full(_CREDITS, CREDITS_FULL).items()
-            if key not in without
-        ]
+        for key, credits in self._full(_CREDITS, CREDITS_FULL).items():
+            if key == "pcie_tags_util" and f.get("pcie_busiest_util", 0) >= LINK_FULL:
+                so = "if that device's link is the full one, they wait for it and bound nothing"
+            else:
+                so = "they bound what passes through them"
+            if key not in without:
+                said.append(f"{credits} are {100 * f[key]:.0f} % in use: {so}.")
         full = {"read": f.get("rpq_full", 0), "write": f.get("wpq_full", 0)}
         if max(full.values()) >= CREDITS_FULL and "mem_channel_util" in f:
             which = " and ".join(f"{name} queues {100 * x:.0f} %" for name, x in full.items() if x >= CREDITS_FULL)
@@ -500,13 +511,22 @@ _DEVICES_DO_NOT = ", so cores may lose throughput and devices do not."
 _OPENING = {
     "not judged": "Without counters of both cores and devices, the regime cannot be judged.",
     "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
-    "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores may lose "
+    "blue": "Blue regime: core requests take longer than unloaded{waits} while the device has credits to spare, so cores may lose "
     "throughput and devices do not.",
     "cores busy": "Neither cores nor devices move lines worth speaking of: the cores execute instructions all the time.",
     "cores alone": "Only cores use the memory, so there is no contention with devices to judge.",
     "devices alone": "Only devices use the memory, so there is no contention with cores to judge.",
     "idle": "Neither cores nor devices move lines worth speaking of.",
 }
+
+
+#: What line fill buffers with a shorter mean residence than that of an unloaded read from memory have held as well.
+_FROM_CACHES = " from memory, and less for lines of caches and prefetches"
+
+
+def _holds_hits(d: Domain) -> bool:
+    """Whether these are line fill buffers that many lines hold for less time than an unloaded read from memory takes."""
+    return d.name == "line fill buffers" and d.inflation is not None and d.inflation < 1 - UNAFFECTED
 
 
 def _inflated(d: Domain) -> bool:

@@ -305,7 +305,7 @@ _POLLS = {"tcp_echo"}
 
 # Rows of a result's table of domains: the domains on each class's path between its sender and DRAM.
 _WAY = {
-    "path c2m_read": ("C2M-Read, in the line fill buffers", "c2m", "c2m_read_unloaded_ns"),
+    "path c2m_read": ("C2M-Read, from a core's request or prefetch to its data", "c2m", "c2m_read_unloaded_ns"),
     "path c2m_write": ("C2M-Write, to the CHA (its way within the read)", "c2m", "c2m_write_unloaded_ns"),
     "CHA c2m_read": ("core reads at the CHA", "c2m", None),
     "CHA c2m_write": ("write-backs at the CHA", "c2m", None),
@@ -406,6 +406,17 @@ def write_backs(result: Result) -> float:
     return sum(row["arrivals_per_us"] or 0.0 for row in rows if row["domain"] == "CHA c2m_write") * 1e6
 
 
+def _reads_with_prefetches(result: Result) -> tuple[float, float, float] | None:
+    """Reads of cores that are under way, their rate in GB/s, and their mean latency in ns; None for a run without prefetches.
+
+    A prefetch holds no line fill buffer. An access to the line that it fetches holds one for the rest of its way alone, so that
+    the buffers tell neither the latency nor the number of reads from memory.
+    """
+    rows = result.table("domains").to_dicts() if result.metrics.get("prefetch_rate") else []
+    row = next((r for r in rows if r["domain"] == "path c2m_read" and r["arrivals_per_us"]), None)
+    return None if row is None else (row["occupancy_avg"], row["arrivals_per_us"] * 64e-3, row["latency_ns"])
+
+
 def _core(ex: Explanation, result: Result, known: Mapping[str, Interval]) -> None:
     m, cores = result.metrics, cores_of(result.spec)
     found, credits = line_fill_buffers(result), m.get("lfb_credits")
@@ -432,17 +443,23 @@ def _core(ex: Explanation, result: Result, known: Mapping[str, Interval]) -> Non
             intervals=_ends(known, cores, held="lfb_occ", little_ns="lfb_little_ns", direct_ns="lfb_lat_ns"),
         )
     )
+    suffix = ""
+    prefetching = _reads_with_prefetches(result)
+    if prefetching:
+        (held, rate, direct), traffic, suffix = prefetching, "c2m-read", " with prefetches"
     from_memory = (m.get("mem_c2m_read_gbs") or 0.0) / rate
     if from_memory < 0.8:
         ex.missing.append(f"the formula: only {100 * from_memory:.0f} % of the cores' lines come from memory")
         return
     counters, hw = counters_of(m), hardware_of(m)
-    ex.estimates.append(estimate(traffic, counters, hw, held, rate, direct))
+    e = estimate(traffic, counters, hw, held, rate, direct)
+    e.traffic += suffix
+    ex.estimates.append(e)
     # A line that is written back asks for admission a second time.
     admission = (m.get("cha_adm_c2m_ns") or 0.0) * (2 if traffic == "c2m-readwrite" else 1)
     if admission > 1.0:
         e = estimate(traffic, counters, hw, held, rate, direct, admission)
-        e.traffic += " + CHA admission"
+        e.traffic += f"{suffix} + CHA admission"
         ex.estimates.append(e)
 
 
