@@ -254,6 +254,12 @@ WRONG = [
     ({'policy = "DDIO"': 'policy = "DIO"'}, "study one: key `grid`: policy: axis policy has no value 'DIO'; did you mean \"DDIO\""),
     ({"values = [2, 4]": ""}, "study one: key `grid`: ways: axis ways declares no `values` for '*'"),
     ({'policy = "DMA", size = 512': 'policy = "DDIO", ways = 2, size = 512'}, "study one: key `grid`: two points have the same columns, policy = 'DDIO', ways = 2, size = 512"),
+    ({"[axis.size]": '[axis.other]\nmeaning = "ways"\npath = "placement.ways"\nvalues = [3]\n[axis.size]', 'ways = "*"': 'ways = "*", other = "*"'}, "study one: key `grid`: axis ways and axis other both set placement.ways; leave it out of one of them"),
+    ({'policy = "DMA", size = 512': 'policy = "DMA", ways = 2, size = 512'}, "study one: key `grid`: axis policy and axis ways both set placement.ways"),
+    ({"[axis.size]": '[axis.n]\nmeaning = "cores"\npath = "tenant[0].cores"\nvalues = [1]\n[axis.size]', 'ways = "*"': 'ways = "*", n = "*"', 'title = "One"': 'title = "One"\nchanges = { tenant.0.cores = 2 }'}, "study one: key `changes`: changes and axis n both set tenant.0.cores"),
+    ({'title = "One"': 'title = "One"\nquick = { placement.ways = 2 }'}, "study one: key `quick`: quick and axis policy both set placement.ways"),
+    ({'title = "One"': 'title = "One"\nthen = { axis = "rate", of = "throughput_mrps", shares = [0.5], changes = { traffic.rate = "1 Mrps" } }'}, "study one: key `then`: key `changes`: changes and axis rate both set traffic.rate"),
+    ({'title = "One"': 'title = "One"\nquick = { traffic.rate = "1 Mrps" }\nthen = { axis = "rate", of = "throughput_mrps", shares = [0.5] }'}, "study one: key `then`: key `axis`: quick and axis rate both set traffic.rate"),
     ({'title = "One"': 'title = "One"\nplot = { x = "way" }'}, "study one: key `plot`: key `x`: the study has no axis 'way'; did you mean \"ways\""),
     ({'title = "One"': 'title = "One"\nplot = { x = "size", lines = "policy" }'}, "study one: key `plot`: key `lines`: a line would have several points at the same size; add 'ways'"),
     ({'title = "One"': 'title = "One"\nthen = { axis = "rate", of = "throughput_mrps", shares = [0.0] }'}, "study one: key `then`: key `shares`: must be numbers above 0"),
@@ -267,6 +273,22 @@ def test_a_mistake_is_one_sentence_with_file_study_key_value_and_choice(own, cha
     with pytest.raises(HostnetError) as e:
         load(own(with_=changed))
     assert str(e.value).startswith(f"mine.toml: {sentence}") and "\n" not in str(e.value)
+
+
+def test_points_may_set_a_table_and_a_key_within_it_and_what_a_second_phase_replaces(own):
+    """Changes of a table are written first, a second phase gives its axis new values, and no column is false for either."""
+    then = 'changes = { placement = { policy = "ddio" }, traffic.rate = "1 Mrps", run.requests = 500 }\nquick = { run.requests = 100 }\n'
+    then += 'then = { axis = "rate", of = "throughput_mrps", shares = [0.5] }\n'
+    (study,) = load(
+        own(
+            with_={
+                'title = "One"\n': f'title = "One"\n{then}',
+                '{ policy = "DMA", size = 512 }, ': "",
+                'policy = "DDIO", ': "",
+            }
+        )
+    )
+    assert [p.changes["placement.ways"] for p in study.points(False)] == [2, 2, 4, 4]
 
 
 ODD = [3, -1.5, float("nan"), "", "*", "x" * 300, True, [], ["x"], [{}], [[1]], {}, {"x": 1}]

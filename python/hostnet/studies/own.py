@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import mul
 from pathlib import Path
@@ -197,14 +197,19 @@ def _study(
     base = _base(place.text(entry, "base"), path, place.key("base"))
     axes = {n: _written(axis, base, place.at(f"axis {n}")) for n, axis in declared.items()}
     swept = _grid(entry["grid"], axes, place.key("grid"))
-    grid = also(_changes(entry.get("changes", {}), place.key("changes"))) * swept
+    everywhere = _changes(entry.get("changes", {}), place.key("changes"))
+    grid = also(everywhere) * swept
     quick = _changes(entry.get("quick", {}), place.key("quick"))
     metrics = _metrics(entry["metrics"], place.key("metrics"))
     _distinct(grid, place.key("grid"))
+    for paths in _combinations(grid):
+        _apart(paths, base, place.key("grid"))
+        for key, changes in (("changes", everywhere), ("quick", quick)):
+            _apart({key: changes, **paths}, base, place.key(key))
     then: Any = None
     share: tuple[Axis, ...] = ()
     if "then" in entry:
-        then, share = _then(place.table(entry, "then"), grid, quick, axes, place.key("then"))
+        then, share = _then(place.table(entry, "then"), grid, quick, axes, base, place.key("then"))
     further = [entry["then"]["axis"], *(a.column for a in share)] if share else []
     return Study(
         system,
@@ -292,6 +297,32 @@ def _distinct(grid: Grid, place: _Place) -> None:
         seen.add(row)
 
 
+def _combinations(grid: Grid) -> list[dict[str, Iterable[str]]]:
+    """The paths that each axis changes at a point, once for all points whose axes change the same ones."""
+    found: dict[tuple[Any, ...], dict[str, Iterable[str]]] = {}
+    for cell in grid.cells:
+        alike = tuple((axis.column, value if axis.choices else None) for axis, value in cell.values)
+        if alike not in found:
+            found[alike] = {f"axis {axis.column}": _changed(axis, value) for axis, value in cell.values}
+    return list(found.values())
+
+
+def _changed(axis: Axis, value: Any) -> Iterable[str]:
+    """The paths that a value of an axis changes."""
+    changes = axis.paths if axis.choices is None else axis.choices[value]
+    assert not isinstance(changes, Grid)
+    return changes
+
+
+def _apart(paths: Mapping[str, Iterable[str]], base: Scenario, place: _Place) -> None:
+    """Raises where two of those that change paths set one key: a value of one of them would be lost."""
+    said: dict[str, str] = {}
+    for who, changed in paths.items():
+        for key in map(base.target, changed):
+            if (other := said.setdefault(key, who)) != who:
+                raise place.error(f"{other} and {who} both set {key}; leave it out of one of them")
+
+
 def row_of(columns: Mapping[str, Any]) -> str:
     """A point in words: its columns and their values."""
     return ", ".join(f"{n} = {v!r}" for n, v in columns.items() if v is not None)
@@ -354,7 +385,7 @@ def _untold(told: Sequence[str], grid: Grid, further: Sequence[str]) -> str | No
 
 
 def _then(
-    given: Mapping[str, Any], grid: Grid, quick: Changes, axes: Mapping[str, Axis], place: _Place
+    given: Mapping[str, Any], grid: Grid, quick: Changes, axes: Mapping[str, Axis], base: Scenario, place: _Place
 ) -> tuple[Any, tuple[Axis, ...]]:
     """Each point again at shares of what it has reached, or of what its baseline has; and the axis of the shares."""
     place.known(given, _THEN_KEYS)
@@ -379,7 +410,13 @@ def _then(
     baseline = place.table(given, "baseline")
     compared = _compared(grid, baseline, axes, place.key("baseline"))
     share = Axis("share", f"{name} over {of} of {'the baseline' if baseline else 'the same point'}")
-    changes = also(_changes(given.get("changes", {}), place.key("changes")))
+    beside = _changes(given.get("changes", {}), place.key("changes"))
+    for paths in _combinations(grid):
+        paths[f"axis {name}"] = axis.paths
+        _apart(paths, base, place.key("axis"))
+        _apart({"changes": beside, **paths}, base, place.key("changes"))
+        _apart({"quick": quick, **paths}, base, place.key("axis"))
+    changes = also(beside)
 
     def points(rows: Rows, _quick: bool) -> Grid:
         out = []
