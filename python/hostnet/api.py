@@ -319,7 +319,20 @@ def sweep_specs(
         for i, p in enumerate(points):
             specs.append(scenario.with_(p).resolve())
             report("points", (i + 1) / len(points))
+    _each_once(points, specs)
     return points, specs
+
+
+def _each_once(points: list[dict[str, Any]], specs: list[str]) -> None:
+    """Raises HostnetError for two spellings of one value, such as ``1 Mrps`` and ``1000 krps``: points that differ in one path
+    alone, and whose resolved specs are equal."""
+    known: dict[str, dict[str, Any]] = {}
+    for point, spec in zip(points, specs, strict=True):
+        first = known.setdefault(spec, point)
+        differs = [path for path, value in point.items() if repr(first[path]) != repr(value)]
+        if len(differs) == 1:
+            (path,) = differs
+            raise HostnetError(f"{path}: {first[path]!r} and {point[path]!r} are one value; give each value once.")
 
 
 def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[str]:

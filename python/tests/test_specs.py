@@ -171,6 +171,14 @@ def test_what_is_no_scenario_and_no_control_plane_is_one_sentence(tiny, tmp_path
         (lambda sc, r: r.save(3), "3 is no name of a file"),
         (lambda sc, r: hn.Result.load(3), "3 is no name of a file"),
         (lambda sc, r: hn.sweep(sc, {"run.requests": [2031, 2000, 2031]}), "run.requests: has 2031 twice"),
+        (
+            lambda sc, r: hn.sweep(sc, {"traffic.rate": ["1 Mrps", "2 Mrps", "1000 krps"], "placement.ways": [2, 3]}),
+            "traffic.rate: '1 Mrps' and '1000 krps' are one value; give each value once",
+        ),
+        (
+            lambda sc, r: hn.sweep(sc, {"override.core.clock": ["3 GHz", "3000 MHz"]}),
+            "'3 GHz' and '3000 MHz' are one value",
+        ),
         (lambda sc, r: hn.sweep(sc, {"placement": [{"policy": "dma"}] * 2}), "placement: has {'policy': 'dma'} twice"),
         (lambda sc, r: r.plot().save(3), "3 is no name of a file"),
         (lambda sc, r: trace.write(lives.follow(sc, "first", 1), 3), "3 is no name of a file"),
