@@ -21,7 +21,7 @@ metrics! {
     LOSS_RATE ["fraction", Nic, Host] "Dropped packets plus growth of queues, over offered packets: the drop rate of a longer run"
         run_under(Packets, 3, Speed) run_under(CcNic, 3, Speed) sweep(Packets, 5);
     DROPS ["packets", Nic, Host] "Packets dropped in the measured window" total();
-    LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC to the reply on the wire; packets through CC-NIC alone have round trips instead";
+    LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC, or with `tcp_echo` from the request of the client, to the reply on the wire; packets through CC-NIC alone have round trips instead";
     LAT_P50_US ["us", Speed, Host] "Median of the latency of lat_mean_us"
         run(Packets, 4) sweep(Packets, 2);
     LAT_P90_US ["us", Speed, Host] "90th percentile of the latency of lat_mean_us";
@@ -193,7 +193,7 @@ metrics! {
     LFB_RATE ["1/us", Domains, Domain] "Line fill buffers taken per microsecond, all cores";
     LFB_LAT_NS ["ns", Domains, Domain] "Mean residence in a line fill buffer, measured for each miss";
     LFB_LITTLE_NS ["ns", Domains, Domain] "Mean residence in a line fill buffer by Little's law (occupancy over rate)";
-    C2M_READ_LAT_NS ["ns", Domains, Domain] "C2M-Read domain: from the line fill buffer's allocation to the data"
+    C2M_READ_LAT_NS ["ns", Domains, Domain] "C2M-Read domain: from a request or a prefetch of a core, which takes its credit, to the data"
         run_under(Host, 5, Speed) sweep(Host, 4);
     C2M_WRITE_LAT_NS ["ns", Domains, Domain] "C2M-Write domain: from a write-back's departure to its admission at the home agent";
     CHA_DRAM_READ_C2M_NS ["ns", Domains, Domain] "Mean time of core reads from arrival at the home agent to the data";
