@@ -4,6 +4,7 @@ import itertools
 import struct
 
 import pytest
+from shownpage import Page
 
 import hostnet as hn
 from hostnet import memory_trace
@@ -140,3 +141,29 @@ def test_an_access_of_a_trace_is_one_instruction(tmp_path):
         row = result.table("tenants").row(0, named=True)
         accesses = row["throughput_mops"] * result.data["measure_us"]
         assert row["instructions"] / accesses == pytest.approx(each, rel=1e-3)
+
+
+def test_the_page_says_what_a_short_chase_loses_at_the_seam(tmp_path):
+    """A chain that never ends takes the five cycles of the L1 of `icx` for each load; a pass of a trace ends each chain."""
+    page = Page("use/memory-traces.md")
+    ((_, *shown),) = page.table("| loads of the trace | 8 | 64 | 512 | 3520 | 20000 |")
+    for loads, cycles in zip((8, 64, 512, 3520, 20000), shown, strict=True):
+        trace = tmp_path / f"{loads}.champsim"
+        with trace.open("wb") as out:
+            for i in range(loads):
+                out.write(
+                    struct.pack("<QBB2B4B2Q4Q", 0, 0, 0, 3, 0, 3, 0, 0, 0, 0, 0, (1 << 40) + 64 * (i % 512), 0, 0, 0)
+                )
+        scenario = hn.Scenario.load("memory-trace").with_(
+            {
+                "peripheral": None,
+                "traffic": None,
+                "tenant": [{"name": "trace", "cores": 1, "app": {"kind": "memory_trace", "file": str(trace)}}],
+                "run": {"load": "saturate", "time": "100 us", "warmup_time": "100 us"},
+            }
+        )
+        result = hn.run(scenario, quiet=True)
+        assert result.spec["platform"]["core"]["clock"] == "3.1 GHz"
+        assert 3.1e3 / result.metrics["t0_mops"] == pytest.approx(float(cycles), abs=0.05)
+    assert "Registers do not carry over from the end of the trace" in page.text
+    assert float(shown[-1]) == result.spec["platform"]["caches"]["l1d"]["latency_cycles"]
