@@ -596,6 +596,28 @@ fn threads_that_fill_the_caches_leave_buffers_to_return_packets_in() {
     assert!(rate > 1.0 && rate * ns < 2200.0, "{rate} Mpps with round trips of {ns} us");
 }
 
+/// Rings of 4 to 16 lines hold the packets that are under way in one direction, of which a burst and the units that are released
+/// together are half or more. No packet is lost or doubled, however long the window: the rate times the round trip, by Little's law,
+/// stays the same and below the number of packets. A round trip leaves out the wait for the rest of a burst.
+#[test]
+fn small_rings_keep_every_packet_under_way() {
+    for (ring, under_way, more) in
+        [(16, 64, ""), (8, 32, ""), (8, 32, "layout = \"padded\""), (4, 16, "quirks.lazy_release = 1")]
+    {
+        let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+        let closed = format!("arrivals = \"closed\"\n        outstanding = {under_way}");
+        let ccnic = format!("[ccnic]\nnic_node = 1\nring = {ring}\n{more}");
+        let inside = |requests: u32| {
+            let o = outcome(&text(app, &ccnic, &closed, &format!("requests = {requests}\nwarmup_requests = 1000")));
+            get(&o, "achieved_mpps") * get(&o, "rtt_mean_us")
+        };
+        let (short, long) = (inside(2_000), inside(16_000));
+        let all = f64::from(under_way);
+        assert!(long > 0.5 * all && long < 1.02 * all, "{ring} lines, {more}: {long} of {all} packets under way");
+        assert!((long / short - 1.0).abs() < 0.1, "{ring} lines, {more}: {short}, then {long}");
+    }
+}
+
 /// Packets of one core fill 160 buffers in both rings, and none is left to receive one in.
 #[test]
 fn a_closed_loop_that_holds_every_buffer_is_told() {

@@ -134,6 +134,44 @@ fn same_words(ours: &RingWords, s: &RingShape, theirs: &Shared) {
     }
 }
 
+/// A thread sees its own stores before they become visible to others, as every processor does: a consumer that has cleared a whole
+/// ring finds nothing in it, and a producer that has written a unit neither counts it as consumed nor writes over it.
+#[test]
+fn a_side_sees_its_own_stores_before_they_are_visible() {
+    for (group, per_line, register) in forms().filter(|(.., register)| !register) {
+        let (shape, _) = shapes(8, group, per_line, register);
+        let mut words = RingWords::new(&shape);
+        let (mut producer, mut consumer) = (Producer::new(shape), Consumer::new(shape, 1));
+        let desc = Desc { buffer: 1, bytes: 64, flags: 0 };
+        for round in 0..2 {
+            for unit in 0..shape.units {
+                assert!(producer.ensure(&words, 1, &mut |_| ()), "round {round}: unit {unit} is free");
+                let index = producer.position();
+                let store = producer.publish(&[desc]);
+                assert_eq!(producer.consumed(&words, index, &mut |_| ()), index, "round {round}: not visible yet");
+                words.apply(store.change);
+                assert_eq!(
+                    producer.consumed(&words, index, &mut |_| ()),
+                    index,
+                    "round {round}: visible, not consumed"
+                );
+            }
+            assert!(!producer.ensure(&words, 1, &mut |_| ()), "a full ring");
+            let (mut out, mut clears) = ([Desc::default(); GROUP], Vec::new());
+            for _ in 0..shape.units {
+                assert!(consumer.finds(&words));
+                assert_eq!(consumer.poll(&words, 0, &mut out, &mut |_| ()), 1);
+                consumer.flush(&mut |store| clears.push(store.change));
+            }
+            assert!(!consumer.finds(&words), "round {round}: the consumer's clears are under way");
+            assert_eq!(consumer.poll(&words, 0, &mut out, &mut |_| ()), 0);
+            assert!(!producer.ensure(&words, 1, &mut |_| ()), "round {round}: not clear for the producer");
+            clears.into_iter().for_each(|change| words.apply(change));
+            assert!(!consumer.finds(&words) && producer.consumed(&words, 0, &mut |_| ()) == producer.position());
+        }
+    }
+}
+
 fn same_desc(ours: &Desc, theirs: &ccnic::Desc) {
     let (addr, len, flags) = (u64::from(ours.buffer), ours.bytes, ours.flags);
     assert_eq!((addr, len, flags), (theirs.addr, theirs.len(), theirs.flags()));

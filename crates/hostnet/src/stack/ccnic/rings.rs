@@ -110,6 +110,9 @@ impl RingShape {
 pub struct RingWords {
     /// Units of the ring.
     pub units: Vec<DescriptorUnit>,
+    /// Index of the unit that was last written to each place; None where none was. A thread sees its own stores before they become
+    /// visible, and so never mistakes what a place held a round ago for the unit that it has written or cleared since.
+    holds: Vec<Option<u64>>,
     /// Value of the producer's register.
     pub tail: u64,
     /// Value of the consumer's register.
@@ -142,21 +145,44 @@ pub enum RingChange {
 impl RingWords {
     /// Words of an empty ring.
     pub fn new(shape: &RingShape) -> RingWords {
-        RingWords { units: vec![DescriptorUnit::default(); shape.units.to_usize()], tail: 0, head: 0 }
+        let places = shape.units.to_usize();
+        RingWords { units: vec![DescriptorUnit::default(); places], holds: vec![None; places], tail: 0, head: 0 }
+    }
+
+    fn place(&self, index: u64) -> usize {
+        (index % self.units.len().to_u64()).to_usize()
     }
 
     fn at(&self, index: u64) -> &DescriptorUnit {
-        &self.units[(index % self.units.len().to_u64()).to_usize()]
+        &self.units[self.place(index)]
+    }
+
+    /// Whether unit `index` has `signal`.
+    fn has(&self, index: u64, signal: UnitSignal) -> bool {
+        self.holds[self.place(index)] == Some(index) && self.at(index).signal == signal
+    }
+
+    /// Whether unit `index` can be written, since the unit that was in its place a round ago is clear.
+    fn is_free(&self, index: u64) -> bool {
+        index.checked_sub(self.units.len().to_u64()).is_none_or(|before| self.has(before, UnitSignal::Clear))
+    }
+
+    /// Whether unit `index`, which has been published, is clear again.
+    fn is_consumed(&self, index: u64) -> bool {
+        self.holds[self.place(index)] > Some(index) || self.has(index, UnitSignal::Clear)
     }
 
     /// Applies a store that has become visible.
     pub fn apply(&mut self, c: RingChange) {
-        let n = self.units.len().to_u64();
         match c {
-            RingChange::Unit { index, unit } => self.units[(index % n).to_usize()] = unit,
+            RingChange::Unit { index, unit } => {
+                let place = self.place(index);
+                (self.units[place], self.holds[place]) = (unit, Some(index));
+            }
             RingChange::Clear { from, to } => {
                 for index in from..to {
-                    self.units[(index % n).to_usize()].signal = UnitSignal::Clear;
+                    let place = self.place(index);
+                    self.units[place].signal = UnitSignal::Clear;
                 }
             }
             RingChange::Tail(t) => self.tail = t,
@@ -214,7 +240,7 @@ impl Producer {
         let far = (self.next + s.probe.min(s.units / 4)).max(want);
         for to in [far, want] {
             read(s.line(to - 1));
-            if words.at(to - 1).signal == UnitSignal::Clear {
+            if words.is_free(to - 1) {
                 self.free_to = to;
                 return true;
             }
@@ -263,7 +289,7 @@ impl Producer {
                 line = Some(s.line(from));
                 read(s.line(from));
             }
-            if words.at(from).signal != UnitSignal::Clear {
+            if !words.is_consumed(from) {
                 break;
             }
             from += 1;
@@ -312,7 +338,7 @@ impl Consumer {
         if self.shape.register {
             return words.tail > self.next;
         }
-        words.at(self.next).signal == UnitSignal::Ready && self.next - self.released < self.shape.units
+        words.has(self.next, UnitSignal::Ready)
     }
 
     /// Takes the next unit, where the burst has room for `more` further units; returns the number of descriptors in the
@@ -333,7 +359,7 @@ impl Consumer {
                     return 0;
                 }
             }
-        } else if unit.signal != UnitSignal::Ready || self.next - self.released >= s.units {
+        } else if !words.has(self.next, UnitSignal::Ready) {
             self.streak = 0;
             return 0;
         }
@@ -434,11 +460,7 @@ impl PostHost {
     /// Whether a poll of the line would find a packet ready in the present content of memory.
     pub fn finds(&self, words: &RingWords) -> bool {
         self.next < self.posted
-            && if self.shape.register {
-                words.tail > self.next
-            } else {
-                words.at(self.next).signal == UnitSignal::Ready
-            }
+            && if self.shape.register { words.tail > self.next } else { words.has(self.next, UnitSignal::Ready) }
     }
 
     /// Takes the next packet, if one is ready.
@@ -454,7 +476,7 @@ impl PostHost {
                     return None;
                 }
             }
-        } else if unit.signal != UnitSignal::Ready {
+        } else if !words.has(self.next, UnitSignal::Ready) {
             return None;
         }
         self.next += 1;
@@ -497,7 +519,7 @@ impl PostNic {
             read(s.line(self.taken));
         } else {
             read(s.line(self.taken));
-            if unit.signal != UnitSignal::Posted {
+            if !words.has(self.taken, UnitSignal::Posted) {
                 return None;
             }
         }
