@@ -4,7 +4,7 @@
 use crate::common::{close, execute, get, l2_prefetcher, scenario, simulate, ONE_CORE};
 use hostnet::core::l1_prefetch::{L1PrefetchQuirks, L1PrefetchSpec};
 use hostnet::core::prefetch::{CacheLevel, PrefetchPattern, PrefetchQuirks, PrefetchSpec};
-use hostnet::core::{CoreSpec, Cpu, Op};
+use hostnet::core::{CoreSpec, Cpu, Op, RobHolds};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
@@ -98,6 +98,29 @@ fn a_line_that_was_fetched_ahead_is_in_the_l1() {
     let (with, without) = (took(Some(NEXT)), took(None));
     assert!((with - 4.0 * 0.3125).abs() < 0.2, "{with} ns");
     assert!(without > 50.0, "{without} ns from memory");
+}
+
+/// Loads that wait for an address hold the core's records but for one or a few, and hits of the L2 that stay in the reorder buffer
+/// need one each. A prefetch that such a hit causes does not take the one that the hit needs.
+#[test]
+fn a_prefetch_leaves_the_last_record_to_the_hit_that_causes_it() {
+    for waiting in 56..66 {
+        let (mut m, base) = machine(RegionKind::App, |core| {
+            core.l1_prefetch = Some(NEXT);
+            (core.rob, core.quirks.rob_holds) = (512, RobHolds::All);
+        });
+        // 900 lines exceed the L1 and fit the L2.
+        let warm: Vec<Op> = (0..900).map(|i| load(base + i)).chain([Op::Fence]).collect();
+        let (_, last, _) = execute(&mut m, &warm, Time::us(1));
+        let dependent = (0..waiting).map(|i| Op::DependentLoad { line: base + 2000 + 2 * i, lines: 1 });
+        let hits = (0..64).map(|i| load(base + i));
+        let ops: Vec<Op> =
+            [Op::Anchor { line: base + 1500 }].into_iter().chain(dependent).chain(hits).chain([Op::Fence]).collect();
+        let start = last + Time::us(1);
+        let (end, ..) = execute(&mut m, &ops, start);
+        m.mem.check().unwrap();
+        assert!((end - start).as_ns() > 50.0, "{waiting} loads wait for one from memory");
+    }
 }
 
 /// Each line that an access brings into the L2 is accompanied by the other line of its aligned pair, above or below.

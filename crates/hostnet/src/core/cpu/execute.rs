@@ -433,8 +433,8 @@ impl Cpu {
         a: LineAccess,
     ) -> bool {
         self.record_latency(lat);
-        self.train_l1_prefetcher(mem, cal, (line, self.site()), a.write, ready);
         let r = self.new_rec(line, a.write, !a.write, ready).expect("a record is free");
+        self.train_l1_prefetcher(mem, cal, (line, self.site()), a.write, ready);
         self.enter(r, a);
         self.complete(mem, cal, r, ready + lat);
         true
