@@ -107,7 +107,8 @@ class CcnicQuirks(Section):
     accesses it. The host writes it to allocate a buffer and to receive a packet, and reads it to send, to post or
     to free a buffer."""
     nic_batch: int
-    """Maximum number of packets that the NIC takes in a batch. The default is 32."""
+    """Maximum number of packets that the NIC takes in a batch, which is at least four: a line of grouped
+    descriptors is taken whole. The default is 32."""
     nic_prefetch: bool
     """Whether the hardware prefetchers of the NIC's cores are on, where the platform has any. The default is
     false."""
@@ -744,8 +745,9 @@ class IioQuirks(Section):
     """Part of `line_interval` that a write takes regardless of how many bytes of its line it carries; the remainder
     of `line_interval` is in proportion to the bytes. When absent, every line takes all of `line_interval`."""
     register_answer: str | None
-    """Time from the effect of a register write at the device to its answer at the IIO; a serialising instruction
-    waits for the answer of each doorbell. When absent, register writes are posted and have no answer."""
+    """Time from the effect of a register write at the device to its answer at the IIO. A serialising instruction
+    waits for the answer of each doorbell, and an in-order core waits for it at once. When absent, register writes
+    are posted and have no answer."""
     register_write: str
     """Time that a register write takes in addition to the link: in the bridges in front of the link, and in the
     register itself. The default is 0."""

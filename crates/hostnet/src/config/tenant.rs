@@ -39,7 +39,7 @@ pub struct TenantSpec {
     pub llc_ways: Option<WaysSpec>,
     /// Size of the L2 of each of the tenant's cores, instead of the platform's.
     pub l2_size: Option<Size>,
-    /// Differentiated services code point of the tenant's packets.
+    /// Differentiated services code point of the tenant's packets. With 0, the default, those of a capture keep their own.
     pub dscp: u8,
     /// Stack that hands packets to the application, with its options.
     pub stack: TenantStack,

@@ -97,7 +97,9 @@ pub enum Op {
     /// be done as well.
     Retire { tag: u32, stores: bool },
     /// Uncached store to a device's register (a doorbell), which leaves and reports `tag` once all earlier instructions
-    /// have retired. The store first sends the contents of all write-combining buffers.
+    /// have retired. The store first sends the contents of all write-combining buffers. An in-order core waits for the answer,
+    /// where doorbells are answered, as gem5's MinorCPU does for stores that are strictly ordered (cpu/minor/lsq.cc,
+    /// `tryToSendToTransfers`).
     Mmio { tag: u32 },
     /// Uncached load of `bytes` bytes from a device. The program continues only after the data has arrived, so that
     /// only one such load is outstanding.

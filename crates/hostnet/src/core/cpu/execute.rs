@@ -194,8 +194,15 @@ impl Cpu {
                 (LineAddr(0), 0, LOAD)
             }
             Op::Mmio { tag } => {
-                self.devices.to_leave += 1;
-                self.defer(cal, 1, true, RetireEffect::Mmio(tag));
+                let awaits = self.in_order && self.devices.answer.is_some();
+                if !std::mem::replace(&mut self.half, awaits) {
+                    self.devices.to_leave += 1;
+                    self.defer(cal, 1, true, RetireEffect::Mmio(tag));
+                }
+                if awaits && !self.doorbells_answered() {
+                    return false;
+                }
+                self.half = false;
                 (LineAddr(0), 0, LOAD)
             }
             Op::Combine { line, bytes, to } => {
@@ -297,16 +304,22 @@ impl Cpu {
         let done = self.latest(|r| r.load || r.write).max(self.hits_until);
         self.advance_to(done);
         self.walks_retire();
-        if self.devices.answer.is_some() {
-            if self.devices.to_leave > 0 {
-                self.wait = DispatchWait::Doorbells;
-                return false;
-            }
-            let answered = self.devices.answered;
-            self.advance_to(answered);
+        if self.devices.answer.is_some() && !self.doorbells_answered() {
+            return false;
         }
         self.t += drain;
         self.dispatch(1);
+        true
+    }
+
+    /// Goes on once every doorbell is answered; returns false, and sets `wait`, while one has not left.
+    fn doorbells_answered(&mut self) -> bool {
+        if self.devices.to_leave > 0 {
+            self.wait = DispatchWait::Doorbells;
+            return false;
+        }
+        let answered = self.devices.answered;
+        self.advance_to(answered);
         true
     }
 

@@ -63,8 +63,8 @@ pub struct IioQuirks {
     /// register itself. The default is 0.
     #[serde(default)]
     pub register_write: Span,
-    /// Time from the effect of a register write at the device to its answer at the IIO; a serialising instruction waits
-    /// for the answer of each doorbell. When absent, register writes are posted and have no answer.
+    /// Time from the effect of a register write at the device to its answer at the IIO. A serialising instruction waits
+    /// for the answer of each doorbell, and an in-order core waits for it at once. When absent, register writes are posted and have no answer.
     #[serde(default)]
     pub register_answer: Option<Span>,
 }

@@ -281,7 +281,8 @@ pub struct CcnicQuirks {
     /// Threads that share free buffers: "port" (those of all queue pairs, the default) or "pair" (those of one queue
     /// pair).
     pub pool_scope: PoolScope,
-    /// Maximum number of packets that the NIC takes in a batch. The default is 32.
+    /// Maximum number of packets that the NIC takes in a batch, which is at least four: a line of grouped descriptors is taken whole.
+    /// The default is 32.
     pub nic_batch: u32,
     /// Number of receive-ring lines that the host consumes before it clears them. The default is 8.
     pub lazy_release: u32,
