@@ -33,11 +33,10 @@ APPS = {
 }
 
 
-def ip(payload, protocol=17, fragment=0):
-    """An Ethernet frame around an IPv4 packet (RFC 791)."""
-    header = struct.pack(
-        ">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 1, fragment, 64, protocol, 0, b"\x0a\0\0\2", b"\x0a\0\0\1"
-    )
+def ip(payload, protocol=17, fragment=0, dscp=0):
+    """An Ethernet frame around an IPv4 packet (RFC 791, RFC 2474)."""
+    length, addresses = 20 + len(payload), (b"\x0a\0\0\2", b"\x0a\0\0\1")
+    header = struct.pack(">BBHHHBBH4s4s", 0x45, dscp << 2, length, 1, fragment, 64, protocol, 0, *addresses)
     return b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + header + payload
 
 
@@ -93,6 +92,22 @@ def test_a_capture_drives_every_application_with_its_sizes_and_times(app):
     assert result["offered_mrps"] == pytest.approx(2.0, rel=0.02)
     bits = result["net_gbps"] * 1e3 / result["throughput_mrps"]
     assert bits == pytest.approx(8 * REQUEST_BYTES / REQUESTS, rel=0.01)
+
+
+@pytest.mark.parametrize(("own", "lines"), [(0, 15 / 4), (8, 15), (10, 0)])
+def test_packets_of_a_capture_keep_their_class_where_the_tenant_has_none(tmp_path, own, lines):
+    """A quarter of the frames of 1 KiB, 16 lines, is of class 1, whose payload goes to DRAM; the first line is the header."""
+    payload = struct.pack(">HHHH", 5000, 9, 990, 0) + b"x" * 982
+    frames = [ip(payload, dscp=8 if i % 4 == 0 else 0) for i in range(400)]
+    placement = {
+        "policy": "table",
+        "ways": 2,
+        "table": {"payload": "llc", "payload_class1": "dram"},
+        "idio": {"class1_dscp": [8]},
+    }
+    base = scenario(APPS["touchdrop"], write(tmp_path / "classes.pcap", frames))
+    result = hn.run(base.with_({"placement": placement, "tenant.0.dscp": own}))
+    assert result["acc_nic_rx_wr"] == pytest.approx(lines, rel=0.01)
 
 
 def test_the_times_are_those_of_the_capture(tmp_path):

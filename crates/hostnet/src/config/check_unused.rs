@@ -19,6 +19,7 @@ use crate::kernel::{Int, TenantId};
 use crate::memory::dram::{DramQuirks, DramSpec};
 use crate::memory::spec::LlcQuirks;
 use crate::memory::LINE;
+use crate::placement::PlacementPolicy;
 use crate::placement::SweepTx;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -140,9 +141,13 @@ pub(super) fn packets(s: &Scenario) -> Check {
     let dscp = s.tenants.iter().position(|t| t.dscp != 0).filter(|_| !s.placement.reads_tags());
     if let Some(i) = dscp {
         return Err(format!(
-            "tenant[{i}].dscp = {} has no effect: placement.policy = \"{}\" does not look at classes of packets, as \"idio\" does",
+            "tenant[{i}].dscp = {} has no effect: placement.{} does not look at classes of packets, as policy = \"idio\" with mode = \"all\" \
+             does",
             s.tenants[i].dscp,
-            word(s.placement.policy)
+            match s.placement.policy {
+                PlacementPolicy::Idio => format!("mode = \"{}\"", word(s.placement.mode.unwrap_or_default())),
+                policy => format!("policy = \"{}\"", word(policy)),
+            }
         ));
     }
     if !s.tenants.iter().any(takes_packets) {

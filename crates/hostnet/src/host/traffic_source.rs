@@ -99,6 +99,8 @@ pub(super) struct DrawnPacket {
     /// Client of a closed loop.
     pub(super) client: u32,
     pub(super) content: Content,
+    /// Differentiated services code point: that of the tenant, or of the captured packet where the tenant has none.
+    pub(super) dscp: u8,
 }
 
 impl Host {
@@ -198,6 +200,7 @@ impl Host {
                 flow: Some((segment.flow, segment.hash)),
                 client: 0,
                 content: segment.content,
+                dscp: s.dscp,
             });
         }
         let (s, app) = (state.source.as_mut()?, state.app.as_mut()?);
@@ -222,6 +225,7 @@ impl Host {
                     flow,
                     client,
                     content: app.replay(local, packet, i, pass, &mut s.rng),
+                    dscp: if s.dscp == 0 { packet.dscp } else { s.dscp },
                 }
             }
             None => {
@@ -252,7 +256,7 @@ impl Host {
                     Some(bytes) => content.sized(bytes),
                     None => content,
                 };
-                DrawnPacket { core: s.cores[i], flow, client, content }
+                DrawnPacket { core: s.cores[i], flow, client, content, dscp: s.dscp }
             }
         })
     }
@@ -265,8 +269,8 @@ impl Host {
 
     /// Draws the next packet of `tenant` in the form in which it goes to the NIC.
     pub(super) fn draw_packet(&mut self, tenant: TenantId, owner: PacketOwner) -> Option<Packet> {
-        let DrawnPacket { core, flow, client, content } = self.draw(tenant, owner)?;
-        let (at, function, dscp) = self.tenants[tenant].source.as_ref().map(|s| (s.at, s.function, s.dscp))?;
+        let DrawnPacket { core, flow, client, content, dscp } = self.draw(tenant, owner)?;
+        let (at, function) = self.tenants[tenant].source.as_ref().map(|s| (s.at, s.function))?;
         let mut p = Packet { dscp, function, client, ..packet(self.queue(core), at, &content) };
         if let Some((flow, hash)) = flow.filter(|_| at != NicAt::Chip) {
             (p.flow, p.hash) = (flow, Some(hash));

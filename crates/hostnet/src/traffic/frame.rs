@@ -20,6 +20,8 @@ pub struct UdpDatagram<'a> {
     pub payload: &'a [u8],
     /// Length of the payload in bytes, by the UDP header.
     pub payload_len: usize,
+    /// Differentiated services code point of the IP packet.
+    pub dscp: u8,
 }
 
 /// Reason why a frame holds no UDP datagram.
@@ -37,13 +39,15 @@ pub enum NoDatagram {
     Malformed,
 }
 
-/// Fields of an IP packet that receive-side scaling uses.
+/// Fields of an IP packet that a NIC decides by: those of receive-side scaling, and the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RssFlow {
     /// Toeplitz hash of addresses and ports; of addresses alone where there are no ports (fragments, ICMP).
     pub hash: u32,
     /// Ports of the packet, where the frame shows them.
     pub ports: FlowPorts,
+    /// Differentiated services code point (RFC 2474): the upper six bits of IPv4's second byte, or of IPv6's traffic class.
+    pub dscp: u8,
 }
 
 /// Ports of an IP packet.
@@ -73,7 +77,7 @@ impl FlowPorts {
 /// The UDP datagram in an Ethernet frame (with any VLAN tags, IPv4 options and IPv6 extension headers), of
 /// which the capture may have kept the first bytes only.
 pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
-    let Sliced { packet, src, dst, cut, .. } = match slice(frame)? {
+    let Sliced { packet, src, dst, cut, dscp, .. } = match slice(frame)? {
         sliced if sliced.fragmented => return Err(NoDatagram::Fragment),
         sliced => sliced,
     };
@@ -83,6 +87,7 @@ pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
             dst: SocketAddr::new(dst, udp.destination_port()),
             payload: udp.payload(),
             payload_len: usize::from(udp.length()).saturating_sub(8).max(udp.payload().len()),
+            dscp,
         }),
         Some(TransportSlice::Tcp(_)) => Err(NoDatagram::Tcp),
         _ if cut.is_some_and(|c| c.protocol == IpNumber::TCP) => Err(NoDatagram::Tcp),
@@ -93,7 +98,7 @@ pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
 
 /// The flow of an Ethernet frame that carries IP, whatever protocol the IP packet contains.
 pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
-    let Sliced { packet, src, dst, fragmented, cut } = slice(frame)?;
+    let Sliced { packet, src, dst, dscp, fragmented, cut } = slice(frame)?;
     let ports = match &packet.transport {
         // Only the first fragment has ports, and all go to one queue.
         _ if fragmented => FlowPorts::Unknown(NoDatagram::Fragment),
@@ -115,7 +120,7 @@ pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
         }
         FlowPorts::Unknown(_) => toeplitz(&[src, dst], &[]),
     };
-    Ok(RssFlow { hash, ports })
+    Ok(RssFlow { hash, ports, dscp })
 }
 
 /// A dissected frame that carries IP.
@@ -123,6 +128,7 @@ struct Sliced<'a> {
     packet: LaxSlicedPacket<'a>,
     src: IpAddr,
     dst: IpAddr,
+    dscp: u8,
     fragmented: bool,
     /// Header of UDP or TCP that the capture cut.
     cut: Option<CutHeader>,
@@ -156,21 +162,21 @@ impl CutHeader {
 fn slice(frame: &[u8]) -> Result<Sliced<'_>, NoDatagram> {
     let (kind, rest) = untagged(frame).ok_or(NoDatagram::Malformed)?;
     let packet = LaxSlicedPacket::from_ether_type(EtherType(kind), rest);
-    let (src, dst, ip): (IpAddr, IpAddr, _) = match &packet.net {
+    let (src, dst, dscp, ip): (IpAddr, IpAddr, u8, _) = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let h = ip.header();
-            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
+            (h.source_addr().into(), h.destination_addr().into(), h.dcp().value(), ip.payload())
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
             let h = ip.header();
-            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
+            (h.source_addr().into(), h.destination_addr().into(), h.traffic_class() >> 2, ip.payload())
         }
         Some(LaxNetSlice::Arp(_)) => return Err(NoDatagram::NotIp),
         None if packet.stop_err.is_some() => return Err(NoDatagram::Malformed),
         None => return Err(NoDatagram::NotIp),
     };
     let (fragmented, cut) = (ip.fragmented, CutHeader::of(ip));
-    Ok(Sliced { src, dst, fragmented, cut, packet })
+    Ok(Sliced { src, dst, dscp, fragmented, cut, packet })
 }
 
 /// EtherType of a frame behind all its VLAN tags, and what follows the type; None when the frame ends before.
@@ -260,5 +266,19 @@ mod tests {
     #[test]
     fn the_two_directions_of_a_connection_hash_differently() {
         assert_ne!(hash("10.0.0.1:7", "10.0.0.2:9"), hash("10.0.0.2:9", "10.0.0.1:7"));
+    }
+
+    /// RFC 2474: the code point is the upper six bits of IPv4's second byte (RFC 791) and of IPv6's traffic class, which follows four
+    /// bits of version (RFC 8200); the lower two are those of congestion. 8 is CS1, and 46 is EF.
+    #[test]
+    fn the_code_point_is_read_from_either_header() {
+        let udp = [0, 7, 0, 9, 0, 8, 0, 0];
+        let v4 = [0x45, 8 << 2 | 1, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let v6: Vec<u8> = [0x6b, 0x80, 0, 0, 0, 8, 17, 64].into_iter().chain([1; 16]).chain([2; 16]).collect();
+        for (kind, header, dscp) in [([8, 0], v4.as_slice(), 8), ([0x86, 0xdd], v6.as_slice(), 46)] {
+            let frame = [&[0; ADDRESSES], kind.as_slice(), header, &udp].concat();
+            assert_eq!(flow(&frame).map(|f| f.dscp), Ok(dscp));
+            assert_eq!(datagram(&frame).map(|d| d.dscp), Ok(dscp));
+        }
     }
 }

@@ -67,6 +67,8 @@ pub struct Captured {
     pub wire_len: u32,
     /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
     pub flow: u32,
+    /// Differentiated services code point of the IP packet.
+    pub dscp: u8,
     /// Command of the request in the packet.
     pub command: CapturedCommand,
 }
@@ -496,8 +498,8 @@ impl Loader {
                 Ok(flow) if port.is_none_or(|port| flow.ports.destination() == Some(port)) => {
                     self.counts.requests += 1;
                     self.counts.others += 1;
-                    let packet =
-                        Captured { at: Time::ZERO, wire_len, flow: flow.hash, command: CapturedCommand::Other };
+                    let (dscp, command) = (flow.dscp, CapturedCommand::Other);
+                    let packet = Captured { at: Time::ZERO, wire_len, flow: flow.hash, dscp, command };
                     self.packets.push((at_ps, number, packet));
                     self.keep(taken, record.data);
                     return Ok(());
@@ -591,7 +593,7 @@ impl Loader {
         };
         counts.requests += 1;
         let flow = frame::rss_hash(d.src, d.dst);
-        self.packets.push((at_ps, number, Captured { at: Time::ZERO, wire_len, flow, command }));
+        self.packets.push((at_ps, number, Captured { at: Time::ZERO, wire_len, flow, dscp: d.dscp, command }));
     }
 
     fn reply(&mut self, d: frame::UdpDatagram) {
