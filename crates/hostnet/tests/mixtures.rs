@@ -53,6 +53,27 @@ fn sum(o: &Outcome, column: &str) -> f64 {
     table["rows"].as_array().expect("rows").iter().filter_map(|r: &Value| r[at].as_f64()).sum()
 }
 
+/// A chase of pointers over 10 of the LLC's 12 MiB, beside a store with a log of 64 MiB. How much of the array the chase keeps depends
+/// on how often it reads for each request of the store, and takes some turns of the LLC to settle. The automatic warm-up, which is mostly
+/// without time, ends where 80,000 requests in time do.
+#[test]
+fn a_chase_beside_a_store_is_warm_when_the_window_begins() {
+    let run = |warm_up: &str| {
+        let store = "{ kind = \"mica\", item_size = \"512 B\", get_fraction = 0.5, pairs = 65536, buckets = 16384, log_size = \"64 MiB\", \
+                     zipf = 0.99 }";
+        let llc = "override.caches.llc = { size = \"12 MiB\", ways = 8 }\n";
+        let text = on_icx(&format!("requests = 40000{warm_up}"), llc)
+            + &nic("n", "100 Gbps")
+            + &driven("kv", 2, "n", store, "rate = \"8 Mrps\", arrivals = \"poisson\"")
+            + &tenant("chase", 1, "", "{ kind = \"xmem\", array = \"10 MiB\" }", "");
+        let o = simulate(&text);
+        (of(&o, "chase", "llc_miss_ratio"), of(&o, "chase", "throughput_mops"))
+    };
+    let (automatic, long) = (run(""), run(", warmup_requests = 80000"));
+    assert!((automatic.0 - long.0).abs() < 0.05, "misses {automatic:?}, {long:?}");
+    assert!(close(automatic.1, long.1, 0.04), "rates {automatic:?}, {long:?}");
+}
+
 /// Each tenant's packets come at its own rate to its own queues: a tenant whose packets went to another one's queues
 /// would complete fewer than are offered to it.
 #[test]

@@ -18,7 +18,7 @@ const BURST: u32 = 32;
 
 /// A tenant whose threads exchange packets in functional mode, with what the exchange leaves as it was.
 pub(super) struct ExchangingTenant {
-    tenant: TenantId,
+    pub(super) tenant: TenantId,
     /// Packets after which each descriptor has been used once.
     pub(super) round: u64,
     /// Lines of a packet's payload.
@@ -153,7 +153,7 @@ mod tests {
         "#
         );
         let mut host = Host::new(scenario(&text)).expect("a host");
-        host.warm_caches(&mut || Ok(())).expect("a warm-up");
+        host.warm_caches(None, &mut || Ok(())).expect("a warm-up");
         host
     }
 

@@ -21,6 +21,7 @@ mod queue_pairs;
 mod rings;
 mod role_layout;
 mod servers;
+mod shares;
 mod steadiness;
 mod storage;
 mod tas;

@@ -4,6 +4,7 @@
 //! Caches need hundreds of thousands of requests to fill. Timing does not influence the content of the caches in this
 //! phase, except through standing queues, which the following timed warm-up produces.
 
+use super::shares::Shares;
 use super::steadiness;
 use super::traffic_source::{packet, DrawnPacket, PacketOwner, TrafficSource};
 use super::Host;
@@ -42,11 +43,16 @@ const ACCESSES: u64 = 64;
 impl Host {
     /// Serves packets in functional mode until every ring has wrapped around twice, the caches no longer fill up, DRAM
     /// transfers per request are steady, and, where buffers are swept, no way of the LLC holds lines from the time when the
-    /// caches filled. `poll` may abort.
+    /// caches filled. Where `shares` are given, tenants and cores that run by themselves take turns by them, and every way of the LLC
+    /// turns over; otherwise tenants take turns packet by packet. `poll` may abort.
     ///
     /// # Errors
     /// Returns the error of `poll`.
-    pub(super) fn warm_caches(&mut self, poll: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
+    pub(super) fn warm_caches(
+        &mut self,
+        shares: Option<&Shares>,
+        poll: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
         let tenants = self.served();
         let exchanging = self.begin_exchange();
         if tenants.is_empty() && exchanging.is_empty() {
@@ -62,18 +68,31 @@ impl Host {
         let chunk = (CHUNK / lines).max(rings / 2);
         let (mut halves, mut turns) = (Vec::new(), Vec::new());
         let mut served = 0;
+        let equal = Shares::equal(self.tenants.len());
+        let mut due = self.due_by(shares.unwrap_or(&equal));
         self.machine.mem.functional = true;
         while served < MOST {
             self.machine.mem.restart_meters(self.machine.now);
             let (mut n, mut without) = (0, 0);
             while n < chunk && without < STUCK {
                 let before = n;
-                n += tenants.iter().map(|t| self.serve_functional(*t)).sum::<u64>();
-                n += exchanging.iter().map(|e| self.exchange_functional(e)).sum::<u64>();
-                if !exchanging.is_empty() || n % self.cores.len().to_u64() == 0 {
-                    self.free_run_functional(false);
+                due.go_on();
+                for t in &tenants {
+                    while due.requests[*t] >= 1.0 {
+                        let served = self.serve_functional(*t);
+                        due.requests[*t] -= served.to_f64();
+                        n += served;
+                    }
                 }
-                without = if n == before { without + 1 } else { 0 };
+                for e in &exchanging {
+                    if tenants.is_empty() || due.requests[e.tenant] >= 1.0 {
+                        let exchanged = self.exchange_functional(e);
+                        due.requests[e.tenant] -= exchanged.to_f64();
+                        n += exchanged;
+                    }
+                }
+                due.cores.iter_mut().for_each(|c| self.turn_functional(c.core, &mut c.due));
+                without = if n == before && tenants.is_empty() { without + 1 } else { 0 };
             }
             if without == STUCK {
                 break;
@@ -83,9 +102,9 @@ impl Host {
             let moved: u64 = self.machine.mem.stats.dram.iter().sum();
             halves.push([moved.to_f64() / chunk.to_f64(), self.machine.mem.lines_held().to_f64()]);
             turns.push(self.machine.mem.turns_of_ways());
-            let sweeps = self.machine.mem.stats.sweep_messages > 0;
+            let turns_over = shares.is_some() || self.machine.mem.stats.sweep_messages > 0;
             let steady = if tenants.is_empty() { full(&halves) } else { settled(&halves) };
-            if served >= 2 * rings && steady && (!sweeps || turned_over(&turns)) {
+            if served >= 2 * rings && steady && (!turns_over || turned_over(&turns)) {
                 break;
             }
         }
@@ -289,18 +308,17 @@ impl Host {
     /// Serves the next packet of `tenant`, or the next burst where packets come in bursts, in functional mode; returns
     /// the number of packets.
     fn serve_functional(&mut self, tenant: TenantId) -> u64 {
-        let Some(DrawnPacket { core, content, .. }) = self.draw(tenant, PacketOwner::Any) else { return 1 };
-        let local = self.cores[core].local.into();
+        let Some(DrawnPacket { core, content, dscp, .. }) = self.draw(tenant, PacketOwner::Any) else { return 1 };
+        let (local, cores) = (self.cores[core].local.into(), self.spec.tenant(tenant).cores.to_usize());
         let n = self.tenants[tenant].source.as_ref().map_or(0, |s| s.next);
-        let own = self.tenants[tenant].roles.iter().find_map(|r| r.functional_buffers(local, n));
+        let own = self.tenants[tenant].roles.iter().find_map(|r| r.functional_buffers(local, cores, n));
         if let Some(buffers) = own {
-            self.serve_in_buffers_functional(tenant, core, &content, buffers);
+            self.serve_in_buffers_functional(tenant, &content, buffers);
             return 1;
         }
         if let Some(burst) = self.tenants[tenant].source.as_ref().and_then(|s| s.burst) {
-            return self.serve_burst_functional(tenant, core, content, burst);
+            return self.serve_burst_functional(tenant, core, (content, dscp), burst);
         }
-        let dscp = self.tenants[tenant].source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let Some((rx, tx)) = nic.cycle(QueueId(core.0)) else { return 1 };
         let packet = packet(QueueId(core.0), NicAt::Chip, &content);
@@ -315,19 +333,19 @@ impl Host {
     }
 
     /// Serves a burst of packets that comes to a core through descriptor rings in memory, in functional mode.
-    fn serve_burst_functional(&mut self, tenant: TenantId, core: ThreadId, first: Content, burst: u32) -> u64 {
+    fn serve_burst_functional(&mut self, tenant: TenantId, core: ThreadId, first: (Content, u8), burst: u32) -> u64 {
         let (queue, state) = (self.queue(core), &mut self.tenants[tenant]);
-        let Some(&TrafficSource { dscp, at: at @ NicAt::Port(port), .. }) = state.source.as_ref() else {
+        let Some(&TrafficSource { at: at @ NicAt::Port(port), .. }) = state.source.as_ref() else {
             return burst.into();
         };
         let spikes = state.spikes.take();
         let mut content = Some(first);
         for _ in 0..burst {
-            let Some(c) = content.take() else { break };
+            let Some((c, dscp)) = content.take() else { break };
             let packet = Packet { dscp, ..packet(queue, at, &c) };
             let Some(packet) = self.machine.ring_receive_functional(port, queue, packet) else { break };
             self.cores[core].thread.notify(Notice::Functional { packet, tx: LineAddr(0) }, Time::ZERO);
-            content = self.draw(tenant, PacketOwner::Core(core)).map(|d| d.content);
+            content = self.draw(tenant, PacketOwner::Core(core)).map(|d| (d.content, d.dscp));
         }
         while self.step_functional(core) {}
         let state = &self.tenants[tenant];
@@ -340,21 +358,16 @@ impl Host {
         burst.into()
     }
 
-    /// Lets the application of `tenant` serve a packet with `content` on `core` in functional mode, where an interface in coherent
-    /// memory carries packets: the data of the application takes effect, and what the interface itself moves is left to the timed
-    /// warm-up, because its buffers are few.
-    fn serve_in_buffers_functional(
-        &mut self,
-        tenant: TenantId,
-        core: ThreadId,
-        content: &Content,
-        buffers: FunctionalBuffers,
-    ) {
-        let local = self.cores[core].local.into();
+    /// Lets the application of `tenant` serve a packet with `content` in functional mode, where an interface in coherent memory
+    /// carries packets: the data of the application takes effect, and what the interface itself moves is left to the timed warm-up,
+    /// because its buffers are few.
+    fn serve_in_buffers_functional(&mut self, tenant: TenantId, content: &Content, buffers: FunctionalBuffers) {
+        let FunctionalBuffers { received, answer, server: local, sender } = buffers;
+        let serves = |c: &ThreadId| self.cores[*c].tenant == tenant && usize::from(self.cores[*c].local) == local;
+        let Some(core) = self.cores.ids().find(serves) else { return };
         let Some(app) = self.tenants[tenant].app.as_mut() else { return };
         let program = &mut self.machine.cpus[core].program;
         program.ops.clear();
-        let FunctionalBuffers { received, answer, sender } = buffers;
         app.begin_burst(local, &mut std::iter::once((*content, received)), program);
         let (outcome, _) = app.serve(local, content, received, answer, program);
         app.end_burst(local, 1, program);
@@ -524,10 +537,17 @@ mod tests {
             app = { kind = "clique_map", objects = 60_000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }
         "#;
         let mut host = Host::new(scenario(text)).expect("a host");
-        host.warm_caches(&mut || Ok(())).expect("a warm-up");
+        host.warm_caches(None, &mut || Ok(())).expect("a warm-up");
         assert_eq!(host.machine.now, Time::ZERO);
-        let held = host.machine.mem.lines_held();
+        let mem = &host.machine.mem;
+        let held = mem.lines_held();
         assert!(held > 120_000, "{held} lines");
+        // The two servers look objects up, and fill their L2s of 1.25 MiB each.
+        let serves = |c: &ThreadId| host.cores[*c].local < 2;
+        let l2s: Vec<_> = host.cores.ids().filter(serves).map(|c| host.machine.core_of(c)).collect();
+        let lines = (0..mem.map.span()).map(LineAddr);
+        let of_servers = lines.filter(|l| l2s.iter().any(|core| mem.holds(*core, *l))).count();
+        assert!(l2s.len() == 2 && of_servers > 30_000, "{of_servers} lines");
     }
 
     /// Sweeping empties the two ways of buffers, which take in nearly all lines, on an LLC of 36 MiB: by the time transfers are
@@ -547,7 +567,7 @@ mod tests {
             app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 2_400_000, buckets = 1_000_000, log_size = "256 MiB", zipf = 0.99 }
         "#;
         let mut host = Host::new(scenario(text)).expect("a host");
-        host.warm_caches(&mut || Ok(())).expect("a warm-up");
+        host.warm_caches(None, &mut || Ok(())).expect("a warm-up");
         let turns = host.machine.mem.turns_of_ways();
         assert!(turns.iter().all(|t| *t >= TURNS), "{turns:?}");
     }

@@ -154,6 +154,8 @@ pub struct FunctionalBuffers {
     pub received: LineAddr,
     /// First line of the answer.
     pub answer: LineAddr,
+    /// Thread of the tenant that serves the packet, counted from 0.
+    pub server: usize,
     /// Thread that reads what the answer refers to.
     pub sender: Option<ThreadId>,
 }
@@ -243,10 +245,10 @@ pub trait Role: DynClone + Any + Send {
         None
     }
 
-    /// Buffers with which an application serves packet number `n` on thread `local` in functional mode, where packets lie in
-    /// buffers of the role's own.
-    fn functional_buffers(&self, local: usize, n: u64) -> Option<FunctionalBuffers> {
-        let _ = (local, n);
+    /// Buffers of packet number `n`, which comes to the queue of thread `local` of a tenant with `cores` cores of its own, where the
+    /// tenant's packets go through coherent memory. A thread beyond the tenant's own cores is the NIC's.
+    fn functional_buffers(&self, local: usize, cores: usize, n: u64) -> Option<FunctionalBuffers> {
+        let _ = (local, cores, n);
         None
     }
 

@@ -12,6 +12,7 @@ use super::client::PartialFile;
 use super::control::Control;
 use super::life::Following;
 use super::measure::{statics, Outcome};
+use super::shares::Shares;
 use super::steadiness;
 use super::two_hosts::hosts;
 use super::watch::{Phase, Watch};
@@ -52,6 +53,12 @@ const PARTS: u64 = 16;
 const FINE_REQUESTS: u64 = 8;
 /// Packets of each queue pair in a part of the warm-up, where threads exchange packets of their own through filled caches.
 const EACH: u64 = 100;
+/// Time for which a copy of a mixture runs to measure what its tenants do beside each other, and the time before. Assumed.
+const TRIAL: Time = Time::us(100);
+const TRIAL_BEFORE: Time = Time::us(20);
+/// Requests at which it ends, once [`TRIAL`] has passed; with fewer it ends after this multiple of it. Assumed.
+const TRIAL_REQUESTS: u64 = 256;
+const LONGEST_TRIAL: u64 = 20;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
@@ -520,7 +527,7 @@ impl Run<'_, '_> {
         let searched = if self.spec.run.load.searches() { self.searched() } else { Vec::new() };
         let served = self.world.members[0].served();
         served.iter().filter(|t| !searched.contains(t)).try_for_each(|t| self.replays(*t))?;
-        let (run, host) = (&self.spec.run, &mut self.world.members[0]);
+        let (run, host) = (&self.spec.run, &self.world.members[0]);
         let own = |t: &TenantSpec| matches!(t.origin(), Origin::Always | Origin::Loop);
         if run.warmup_requests.is_some()
             || run.warmup_time.is_some() && host.warms_up_timed()
@@ -529,14 +536,51 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let key = self.keep.and_then(|keep| Some((fill_key(self.spec)?, keep)));
-        let Some((key, keep)) = key else { return host.warm_caches(&mut || (self.progress)(0.0)) };
-        if !kept::take(&key, self.spec, host) {
-            host.warm_caches(&mut || (self.progress)(0.0))?;
+        let Some((key, keep)) = key.filter(|_| !host.is_mixture()) else { return self.warm_caches() };
+        if !kept::take(&key, self.spec, &mut self.world.members[0]) {
+            self.warm_caches()?;
         }
         if keep {
-            kept::keep(key, host);
+            kept::keep(key, &self.world.members[0]);
         }
         Ok(())
+    }
+
+    /// Warms the caches in functional mode. In a mixture, copies of the world run for a short time and tell what its tenants do beside
+    /// each other: at first with cold caches, and once more when these have filled, since how fast a core runs depends on them.
+    fn warm_caches(&mut self) -> Result<(), String> {
+        if !self.world.members[0].is_mixture() {
+            return self.world.members[0].warm_caches(None, &mut || (self.progress)(0.0));
+        }
+        for _ in 0..2 {
+            let shares = self.shares_in_a_trial();
+            self.world.members[0].warm_caches(Some(&shares), &mut || (self.progress)(0.0))?;
+        }
+        Ok(())
+    }
+
+    /// Shares of the tenants while a copy of the world runs for a short time, without a control plane. Tenants whose rate a search varies
+    /// have some packets waiting, as while the search probes the capacity.
+    fn shares_in_a_trial(&mut self) -> Shares {
+        let before = self.world.clone();
+        self.world.members[0].run.control = None;
+        let searched = if self.spec.run.load.searches() { self.searched() } else { Vec::new() };
+        for tenant in self.world.members[0].served() {
+            match searched.contains(&tenant) {
+                true => self.world.members[0].offer(tenant, None, peak::PROBE_DEPTH),
+                false => self.offer_own(tenant),
+            }
+        }
+        let start = self.world.members[0].machine.now;
+        self.world.run_until(start + TRIAL_BEFORE, |_| false);
+        self.world.restart_window();
+        let (least, most) = (start + TRIAL_BEFORE + TRIAL, start + TRIAL_BEFORE + TRIAL * LONGEST_TRIAL);
+        let served = self.world.members[0].run.completed_ever;
+        self.world.run_until(least, |_| false);
+        self.world.run_until(most, |h| h.run.completed_ever >= served + TRIAL_REQUESTS);
+        let shares = self.world.members[0].shares();
+        self.world = before;
+        shares
     }
 
     /// Runs until caches, which have been filled, and traffic are steady: memory accesses per request, throughput and the number

@@ -22,7 +22,7 @@ use serde_json::json;
 /// Requests by which the capacity is probed, at most.
 const PROBE: u64 = 12_000;
 /// Number of waiting requests at each core while the capacity is probed.
-const PROBE_DEPTH: u32 = 4;
+pub(super) const PROBE_DEPTH: u32 = 4;
 /// Maximum time in which packets of the capacity probe may leave the host.
 const CLEARED: Time = Time::us(2000);
 /// Requests by which a window may exceed `run.requests`, as a bound.

@@ -187,13 +187,18 @@ impl Role for CcnicInterface {
         self.nic.is_none().then_some(self.descriptors)
     }
 
-    /// Two large buffers of each thread: the same ones for every packet, as the stacks of buffers hand out the last one first. Each
-    /// queue pair, and so each core of the NIC, carries the same share of the packets.
-    fn functional_buffers(&self, local: usize, n: u64) -> Option<FunctionalBuffers> {
-        let first = self.small + 2 * local.to_u32();
+    /// Two large buffers of each thread: the same ones for every packet, as the stacks of buffers hand out the last one first. In an
+    /// overlay the thread of a queue of the PCIe NIC forwards to the queue pair of the same number, and sends what comes back. Otherwise
+    /// each core of the NIC carries the same share of the packets.
+    fn functional_buffers(&self, local: usize, cores: usize, n: u64) -> Option<FunctionalBuffers> {
         let threads = self.nic_threads.len().max(1).to_u64();
-        let sender = self.nic_threads.get((n % threads).to_usize()).copied();
-        Some(FunctionalBuffers { received: self.line(first), answer: self.line(first + 1), sender })
+        let (server, sender) = match local.checked_sub(cores) {
+            Some(queue) => (queue % cores, queue),
+            None => (local, (n % threads).to_usize()),
+        };
+        let first = self.small + 2 * server.to_u32();
+        let sender = self.nic_threads.get(sender).copied();
+        Some(FunctionalBuffers { received: self.line(first), answer: self.line(first + 1), server, sender })
     }
 
     fn latency(&self) -> Option<&Histogram<u64>> {
