@@ -1,4 +1,5 @@
-//! What the tenants of a host do in the same time, by which they take turns in functional mode, where no time passes.
+//! Shares of the tenants of a host: what each does in the same time, by which tenants take turns in functional mode, where no time
+//! passes.
 
 use super::Host;
 use crate::kernel::{IdVec, Int, TenantId, ThreadId};
@@ -8,7 +9,7 @@ use crate::stack::Thread;
 /// the caches at any pace. Assumed.
 const MOST_ACCESSES: f64 = 64.0;
 
-/// What each tenant does for each request of the tenant that serves most.
+/// Requests and accesses of each tenant for each request of the tenant that serves most.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     /// Requests of each tenant.
@@ -24,7 +25,7 @@ impl Shares {
     }
 }
 
-/// A core that runs by itself, with what it is due for each request of the busiest tenant.
+/// A core that runs by itself, with the accesses that it is due for each request of the busiest tenant.
 pub(super) struct DueCore {
     pub(super) core: ThreadId,
     share: f64,
@@ -32,7 +33,7 @@ pub(super) struct DueCore {
     pub(super) due: f64,
 }
 
-/// What each tenant and each core is due in functional mode. What is done beyond it is due less the next time.
+/// Requests and accesses that tenants and cores are due in functional mode. Those beyond it are due less the next time.
 pub(super) struct Due<'a> {
     shares: &'a Shares,
     /// Requests of each tenant.
@@ -56,7 +57,7 @@ impl Host {
         serving > 1 || serving == 1 && self.cores.iter().any(|c| matches!(c.thread, Thread::FreeRunning(_)))
     }
 
-    /// What is due by `shares`, at the beginning.
+    /// Table of what is due by `shares`, in which nothing is due yet.
     pub(super) fn due_by<'a>(&self, shares: &'a Shares) -> Due<'a> {
         let by_itself = |c: &ThreadId| matches!(self.cores[*c].thread, Thread::FreeRunning(_));
         let of = |core: ThreadId| DueCore { core, share: shares.accesses[self.cores[core].tenant], due: 0.0 };

@@ -74,7 +74,7 @@ metrics! {
     HOST_WRITES_RETAINED ["lines/packet", Nic, Host] "Lines that the host wrote to buffers that CC-NIC's NIC had sent and no packet had used since, per packet";
     SMALL_FALLBACKS ["buffers", Nic, Host] "Packets that fit a small buffer of CC-NIC but took a large one, because no small one was left" total();
     TCP_RPCS_PER_SEGMENT ["RPCs/segment", Speed, Host] "Mean number of replies in a segment that TAS sent";
-    SERVICE_MEAN_US ["us", Speed, Host] "Mean time a core spends on a request";
+    SERVICE_MEAN_US ["us", Speed, Host] "Mean time in which a core dispatches the instructions of a request; loads that are outstanding after the last one are not part of it";
     CORES_BUSY ["cores", Speed, Host] "Mean number of cores serving requests";
     MEM_BW_GBS ["GB/s", Memory, Host] "DRAM bytes moved per second, reads and writes"
         marks(Host) run(Packets, 1) run(CcNic, 1) run(Tcp, 1) run(Host, 1) sweep(Packets, 6) sweep(Tcp, 5) sweep(Host, 5);

@@ -167,9 +167,9 @@ impl RingWords {
         index.checked_sub(self.units.len().to_u64()).is_none_or(|before| self.has(before, UnitSignal::Clear))
     }
 
-    /// Whether unit `index`, which has been published, is clear again.
+    /// Whether the place of unit `index`, which has been published, is clear again.
     fn is_consumed(&self, index: u64) -> bool {
-        self.holds[self.place(index)] > Some(index) || self.has(index, UnitSignal::Clear)
+        self.holds[self.place(index)] >= Some(index) && self.at(index).signal == UnitSignal::Clear
     }
 
     /// Applies a store that has become visible.
