@@ -34,14 +34,14 @@ pub(super) struct DueCore {
 }
 
 /// Requests and accesses that tenants and cores are due in functional mode. Those beyond it are due less the next time.
-pub(super) struct Due<'a> {
+pub(super) struct DueTurns<'a> {
     shares: &'a Shares,
     /// Requests of each tenant.
     pub(super) requests: IdVec<TenantId, f64>,
     pub(super) cores: Vec<DueCore>,
 }
 
-impl Due<'_> {
+impl DueTurns<'_> {
     /// Adds what is due for one more request of the busiest tenant.
     pub(super) fn go_on(&mut self) {
         self.requests.iter_mut().zip(&self.shares.requests).for_each(|(due, share)| *due += share);
@@ -58,11 +58,11 @@ impl Host {
     }
 
     /// Table of what is due by `shares`, in which nothing is due yet.
-    pub(super) fn due_by<'a>(&self, shares: &'a Shares) -> Due<'a> {
+    pub(super) fn due_by<'a>(&self, shares: &'a Shares) -> DueTurns<'a> {
         let by_itself = |c: &ThreadId| matches!(self.cores[*c].thread, Thread::FreeRunning(_));
         let of = |core: ThreadId| DueCore { core, share: shares.accesses[self.cores[core].tenant], due: 0.0 };
         let cores = self.cores.ids().take(self.owners.tenant_cores).filter(by_itself).map(of).collect();
-        Due { shares, requests: IdVec::filled(0.0, shares.requests.len()), cores }
+        DueTurns { shares, requests: IdVec::filled(0.0, shares.requests.len()), cores }
     }
 
     /// Shares of the tenants in the present window.
