@@ -575,12 +575,6 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
         ),
         (sender, "\"fixed\"", "\"fixed\"\ntime = \"9 us\"", "a tenant here sends its own; give run.requests"),
         (sender, "\"fixed\"", "\"fixed\"\nwarmup_time = \"9 us\"", "its own; give run.warmup_requests"),
-        (
-            sender,
-            "\"fixed\"",
-            "\"none\"\ntimeline = \"1 us\"",
-            "has no effect with run.load = \"none\", which measures nothing",
-        ),
         (sender, "\"fixed\"", "\"saturate\"", "give traffic.arrivals = \"none\" and run.load = \"fixed\""),
         (ccnic, "outstanding = 1", "outstanding = 1\nflows = 4", "traffic.flows is for other stacks"),
         (ccnic, "outstanding = 1", "outstanding = 1\nrate = \"1 Mpps\"", "traffic.rate = \"1 Mrps\" is for"),

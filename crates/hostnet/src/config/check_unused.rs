@@ -293,19 +293,14 @@ const OF_KERNEL: [(&str, Option<&str>, Spelt); 10] = [
 const OF_PAGES: [&str; 3] = ["descriptors", "pool", "page"];
 
 pub(super) fn unused(s: &Scenario) -> Check {
-    let probe = s.tenants.probe().is_some();
-    if s.run.load == Load::None {
+    if s.tenants.probe().is_some() {
         let default: RunSpec = serde_json::from_str("{\"load\": \"none\"}").expect("its other keys have defaults");
-        if let Some((key, value)) = given(&s.run, &[&default], &["load"]) {
-            let why = match probe {
-                true => ": a directed test determines its length itself",
-                false => " with run.load = \"none\", which measures nothing",
-            };
-            return Err(format!("run.{key} = {value} has no effect{why}; leave it out"));
-        }
-    }
-    if probe {
-        return Ok(());
+        return match given(&s.run, &[&default], &["load"]) {
+            Some((key, value)) => Err(format!(
+                "run.{key} = {value} has no effect: a directed test determines its length itself; leave it out"
+            )),
+            None => Ok(()),
+        };
     }
     sizes(s)?;
     takers(s)?;
