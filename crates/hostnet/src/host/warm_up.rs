@@ -27,8 +27,8 @@ const CHUNK: u64 = 8192;
 const MOST: u64 = 4_000_000;
 /// Time for which a copy of the host runs to measure rates; `BEFORE` is the time for which the copy runs before the
 /// measurement.
-const TRIAL: Time = Time(100_000_000);
-const BEFORE: Time = Time(20_000_000);
+pub(super) const TRIAL: Time = Time(100_000_000);
+pub(super) const BEFORE: Time = Time(20_000_000);
 /// Lines that each device moves between two turns of the applications: some pages.
 const ROUND: u64 = 1 << 10;
 /// Number of rounds without a line for the LLC after which no further line is expected, because the kernel's caches are

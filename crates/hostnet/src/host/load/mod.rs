@@ -15,6 +15,7 @@ use super::measure::{statics, Outcome};
 use super::shares::Shares;
 use super::steadiness;
 use super::two_hosts::hosts;
+use super::warm_up::{BEFORE, TRIAL};
 use super::watch::{Phase, Watch};
 use super::Host;
 use crate::app::Origin;
@@ -53,11 +54,9 @@ const PARTS: u64 = 16;
 const FINE_REQUESTS: u64 = 8;
 /// Packets of each queue pair in a part of the warm-up, where threads exchange packets of their own through filled caches.
 const EACH: u64 = 100;
-/// Time for which a copy of a mixture runs to measure what its tenants do beside each other, and the time before. Assumed.
-const TRIAL: Time = Time::us(100);
-const TRIAL_BEFORE: Time = Time::us(20);
-/// Requests at which it ends, once [`TRIAL`] has passed; with fewer it ends after this multiple of it. Assumed.
+/// Requests at which the trial of a mixture ends, once [`TRIAL`] has passed. Assumed.
 const TRIAL_REQUESTS: u64 = 256;
+/// Longest trial of a mixture, as a multiple of [`TRIAL`]. Assumed.
 const LONGEST_TRIAL: u64 = 20;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
@@ -572,9 +571,9 @@ impl Run<'_, '_> {
             }
         }
         let start = self.world.members[0].machine.now;
-        self.world.run_until(start + TRIAL_BEFORE, |_| false);
+        self.world.run_until(start + BEFORE, |_| false);
         self.world.restart_window();
-        let (least, most) = (start + TRIAL_BEFORE + TRIAL, start + TRIAL_BEFORE + TRIAL * LONGEST_TRIAL);
+        let (least, most) = (start + BEFORE + TRIAL, start + BEFORE + TRIAL * LONGEST_TRIAL);
         let served = self.world.members[0].run.completed_ever;
         self.world.run_until(least, |_| false);
         self.world.run_until(most, |h| h.run.completed_ever >= served + TRIAL_REQUESTS);
