@@ -406,12 +406,12 @@ impl Channel {
         }
     }
 
-    /// Frees the queue entry of a request after its column command at `at`.
+    /// Frees the queue entry of a request, all of whose commands were decided at `now` and whose data has passed at `data_end`.
     #[inline]
-    pub(super) fn free_late(&mut self, release: LateRelease, dir: usize, at: u64, data_end: u64) {
+    pub(super) fn free_late(&mut self, release: LateRelease, dir: usize, now: u64, data_end: u64) {
         match release {
-            LateRelease::Column => self.free_entry(dir, at, at),
-            LateRelease::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
+            LateRelease::Column => self.free_entry(dir, now, now),
+            LateRelease::Data => self.free_entry(dir, if dir == READ { data_end } else { now }, now),
         }
     }
 

@@ -88,9 +88,10 @@ impl Scheduler {
 pub enum EntryRelease {
     /// The activate that opens the request's row frees the entry (Ramulator 2), or the column command of a row hit.
     Activate,
-    /// The column command of the request frees the entry.
+    /// The column command of the request frees the entry; where the scheduler decides on all commands of a request at once
+    /// (`transaction`, `on_arrival`), that decision does, as in gem5's `MemCtrl` and in zsim's `trySchedule`.
     Column,
-    /// The end of its data frees the entry of a read (gem5); the column command frees the entry of a write.
+    /// The end of its data frees the entry of a read (gem5); that of a write becomes free as with `column`.
     Data,
 }
 

@@ -191,7 +191,7 @@ impl Channel {
         })
     }
 
-    /// Issues the column command for slot `i`, and frees the slot's entry. Column commands keep the gaps of `free_at` and
+    /// Issues the column command for slot `i` at `at`, as decided at `now`, and frees the slot's entry. Column commands keep the gaps of `free_at` and
     /// of one turnaround for all ranks.
     #[inline(never)]
     fn column_on_arrival(
@@ -199,11 +199,11 @@ impl Channel {
         release: LateRelease,
         b: usize,
         i: SlotId,
-        at: u64,
+        (now, at): (u64, u64),
         done: &mut Vec<DramCompletion>,
     ) {
         let (dir, data_end) = self.column(b, i, at, done);
-        self.free_late(release, dir, at, data_end);
+        self.free_late(release, dir, now, data_end);
     }
 
     fn open_and_serve(&mut self, s: &mut OnArrival, b: usize, now: u64, done: &mut Vec<DramCompletion>) {
@@ -236,7 +236,7 @@ impl Channel {
             self.switch_mode(true);
         }
         (s.columns.at, s.columns.free_at, s.columns.was_write) = (at, at + self.t.burst, dir == WRITE);
-        self.column_on_arrival(s.release, b, i, at, done);
+        self.column_on_arrival(s.release, b, i, (now, at), done);
     }
 
     /// Delays activates in rank `r` after one of its banks was activated.

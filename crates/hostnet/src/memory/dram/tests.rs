@@ -2,7 +2,7 @@
 //! that compares a long command log with every constraint.
 
 use super::channel::DramCommand::{self, Act, Pre, Rd, Ref, Wr};
-use super::channel::WRITE;
+use super::channel::{READ, WRITE};
 use super::mapping::{Decoded, Mapper};
 use super::standards::{DeviceWidth, DramDevice, Standard};
 use super::timing::DramTiming;
@@ -551,6 +551,51 @@ fn c01_a_long_random_run_keeps_every_constraint() {
             assert_eq!(b.ch.ch.used, [0, 0]);
             assert!(log.iter().filter(|c| c.1 == Ref).count() > 2);
             check(&log, &d, &shape);
+        }
+    }
+}
+
+/// A queue that is full most of the time holds no more than its entries in the mean, and is full for no more than all of the time,
+/// whichever command frees the entries and however far ahead it was decided.
+#[test]
+fn c02_no_queue_holds_more_than_its_entries_or_is_full_for_longer_than_there_is() {
+    use EntryRelease::{Activate, Column, Data};
+    use Scheduler::{FirstReady, HitFirst, OnArrival, Transaction};
+    for (scheduler, releases) in [
+        (HitFirst, &[Activate, Column, Data][..]),
+        (FirstReady, &[Activate, Column, Data]),
+        (Transaction, &[Column, Data]),
+        (OnArrival, &[Column, Data]),
+    ] {
+        for &entry_release in releases {
+            let page_policy = if scheduler == OnArrival { PagePolicy::ClosedAdaptive } else { PagePolicy::Open };
+            let spec = DramSpec {
+                scheduler,
+                page_policy,
+                rpq: 16,
+                wpq: 16,
+                quirks: DramQuirks { entry_release, page_idle_ns: 0.0, ..quiet().quirks },
+                ..quiet()
+            };
+            let mut b = Bench::new(&spec);
+            let mut rng = RandomStream::new(3, "dram test", 0);
+            let mut clock = 0;
+            for _ in 0..20_000 {
+                let write = rng.below(2) == 0;
+                while !b.ch.ch.can_accept(write) {
+                    clock += 1;
+                    b.run(clock);
+                }
+                b.at(clock, write, rng.below(16) as u8, rng.below(40) as u32);
+            }
+            let now = clock * b.tck;
+            let stats = b.ch.ch.stats(now);
+            for dir in [READ, WRITE] {
+                let (mean, full) = (stats.entry_ps[dir] as f64 / now as f64, stats.full_ps[dir] as f64 / now as f64);
+                assert!(mean <= 16.0 && full <= 1.0, "{scheduler:?}, {entry_release:?}: {mean} entries, full {full}");
+            }
+            let full: u64 = stats.full_ps.iter().sum();
+            assert!(full > now / 4, "{scheduler:?}, {entry_release:?}: the queues are seldom full, {full} of {now} ps");
         }
     }
 }

@@ -178,19 +178,19 @@ impl Channel {
         }
     }
 
-    /// Issues the column command for slot `i`, and frees the slot's entry.
+    /// Issues the column command for slot `i` at `at`, as decided at `now`, and frees the slot's entry.
     #[inline(never)]
     fn transaction_column(
         &mut self,
         release: LateRelease,
         b: usize,
         i: SlotId,
-        at: u64,
+        (now, at): (u64, u64),
         done: &mut Vec<DramCompletion>,
     ) {
         let (dir, data_end) = self.column(b, i, at, done);
         self.put_off_columns(b, dir, at);
-        self.free_late(release, dir, at, data_end);
+        self.free_late(release, dir, now, data_end);
     }
 
     fn serve(&mut self, s: &mut Transactions, b: usize, i: SlotId, now: u64, done: &mut Vec<DramCompletion>) {
@@ -214,7 +214,7 @@ impl Channel {
             self.opened(b);
         }
         let at = self.column_at(b, dir).max(s.pipeline.bus_at).max(now);
-        self.transaction_column(s.release, b, i, at, done);
+        self.transaction_column(s.release, b, i, (now, at), done);
         s.pipeline.bus_at = at + self.t.burst;
         s.pipeline.next_at = s.pipeline.bus_at.saturating_sub(self.t.rp + self.t.rcd);
         debug_assert!(
