@@ -9,7 +9,7 @@ use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::RandomStream as Rng;
 use crate::kernel::{Int, LineAddr};
-use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
+use crate::memory::region::{Contiguous, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -163,13 +163,12 @@ impl Application for Gapbs {
         s.check()?;
         let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
         let mut rng = Rng::new(context.seed, "gapbs", 0);
-        let page = PAGE.0 / LINE;
         let search = s.kernel == Kernel::Betweenness;
         // Elements have `bits` bits; arrays that a kernel does not use take one page.
         let mut array = |used: bool, elements: u64, bits: u64| {
-            let lines = s.contiguous.whole(if used { (elements * bits).div_ceil(8 * LINE) } else { 1 }, page);
-            let r = context.map.add(lines, RegionKind::App, Sharing::Shared, context.tenant);
-            let pages = Pages::new(context.map.get(r).base, lines, s.contiguous, page, rng.below(u64::MAX));
+            let lines = if used { (elements * bits).div_ceil(8 * LINE) } else { 1 };
+            let buffer = (lines, s.contiguous, rng.below(u64::MAX));
+            let pages = context.map.add_pieces(buffer, Sharing::Shared, context.tenant);
             GraphArray { pages, per_line: (8 * LINE / bits).trailing_zeros() }
         };
         let index = array(true, nodes, 64);

@@ -5,8 +5,7 @@ use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::{Int, LineAddr, RandomStream};
-use crate::memory::region::{RegionKind, Sharing, PAGE};
-use crate::memory::LINE;
+use crate::memory::region::{RegionKind, Sharing, PAGE_LINES};
 use crate::traffic::pcap::{Capture, Captured, CapturedCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,9 +95,6 @@ pub struct Memcached {
     /// Address translation of each core, where the platform describes its TLB.
     mmus: Vec<Mmu>,
 }
-
-/// Lines of a page.
-const PAGE_LINES: u64 = PAGE.0 / LINE;
 
 impl Application for Memcached {
     type Spec = MemcachedSpec;

@@ -11,7 +11,7 @@ use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::RandomStream as Rng;
 use crate::kernel::{ids::niche_id, Int, LineAddr};
-use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
+use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE, PAGE_LINES};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -257,23 +257,23 @@ impl Application for Redis {
         let mut servers = Vec::new();
         for &core in context.cores {
             let mut rng = Rng::new(context.seed, "redis", core.0.into());
-            let mut region = |lines: u64| {
-                let r = map.add(lines, RegionKind::App, Sharing::of_thread(core), context.tenant);
-                map.get(r).base
-            };
             let mut pages = 0;
             let mut slab = |objects: u64, size: u64| {
-                let page = PAGE.0 / LINE;
-                let lines = s.contiguous.whole((objects * size).div_ceil(LINE), page);
+                let lines = (objects * size).div_ceil(LINE);
                 let first = pages;
-                pages += lines / page;
-                Slab { pages: Pages::new(region(lines), lines, s.contiguous, page, rng.below(u64::MAX)), size, first }
+                pages += s.contiguous.whole(lines, PAGE_LINES) / PAGE_LINES;
+                let buffer = (lines, s.contiguous, rng.below(u64::MAX));
+                Slab { pages: map.add_pieces(buffer, Sharing::of_thread(core), context.tenant), size, first }
             };
             let buckets = slab(s.keys.next_power_of_two(), BUCKET);
             let entries = slab(s.keys, ENTRY);
             let keys = slab(s.keys, KEY);
             let objects = slab(s.keys + 1, OBJECT);
             let values = slab(s.keys + 1, size_class(s.value.0 + STRING));
+            let mut region = |lines: u64| {
+                let r = map.add(lines, RegionKind::App, Sharing::of_thread(core), context.tenant);
+                map.get(r).base
+            };
             let buffers = (0..s.connections).map(|_| BufferRing { base: region(batch), lines: batch, at: 0 }).collect();
             let lines = s.socket.0 / LINE;
             let socket = BufferRing { base: region(lines), lines, at: 0 };

@@ -5,7 +5,7 @@ use super::{AppBuildContext, Application, WorkSource};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::RandomStream;
-use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
+use crate::memory::region::{Contiguous, Pages, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,12 +116,9 @@ impl Application for StreamApp {
             .cores
             .iter()
             .map(|c| {
-                let page = PAGE.0 / LINE;
-                let whole = s.contiguous.whole(lines, page);
-                let r = context.map.add(whole, RegionKind::App, Sharing::of_thread(*c), context.tenant);
                 let mut rng = RandomStream::new(context.seed, "stream", c.0.into());
-                let key = rng.below(u64::MAX);
-                let pages = Pages::new(context.map.get(r).base, whole, s.contiguous, page, key);
+                let buffer = (lines, s.contiguous, rng.below(u64::MAX));
+                let pages = context.map.add_pieces(buffer, Sharing::of_thread(*c), context.tenant);
                 StreamCursor { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
             })
             .collect();

@@ -97,8 +97,8 @@ pub struct PrefetchQuirks {
     /// otherwise all prefetches are reads. Excludes `waiting`.
     #[serde(default)]
     pub ownership: bool,
-    /// Whether a stream that reaches the end of its page of 4 KiB goes on in the next page of memory ("next-page prefetcher",
-    /// Intel SDM volume 4, MSR 1A4H). Otherwise each page begins a stream of its own. Excludes `pattern = "stride"` and
+    /// Whether a stream that reaches the end of its page of 4 KiB goes on in the page with the next virtual addresses ("next-page
+    /// prefetcher", Intel SDM volume 4, MSR 1A4H). Otherwise each page begins a stream of its own. Excludes `pattern = "stride"` and
     /// `waiting`.
     #[serde(default)]
     pub next_page: bool,
@@ -204,6 +204,30 @@ struct PrefetchInFlight {
     waiter: Option<(u8, Time)>,
 }
 
+/// Lines to prefetch, nearest first.
+#[derive(Clone, Copy, Debug)]
+pub struct LinesAhead {
+    next: LineAddr,
+    step: i64,
+    left: i64,
+}
+
+impl Iterator for LinesAhead {
+    type Item = LineAddr;
+
+    fn next(&mut self) -> Option<LineAddr> {
+        if self.left <= 0 {
+            return None;
+        }
+        self.left -= 1;
+        let line = self.next;
+        if self.left > 0 {
+            self.next = line.offset_by(self.step);
+        }
+        Some(line)
+    }
+}
+
 /// The prefetchers of one core into its L2 or the LLC.
 #[derive(Clone, Debug)]
 pub struct Prefetcher {
@@ -297,22 +321,28 @@ impl Prefetcher {
         self.strides.is_some()
     }
 
-    /// Observes that `instruction` requests `line` from the L2. Returns the lines to prefetch, nearest first.
-    pub fn observe(&mut self, instruction: u32, line: LineAddr) -> impl Iterator<Item = LineAddr> + use<> {
+    /// Observes that `instruction` requests `line` from the L2; `neighbour` gives the first line of the page before (-1) or after (1)
+    /// that of `line`. Returns the lines to prefetch, nearest first, as if pages with neighbouring virtual addresses were neighbours.
+    pub fn observe(
+        &mut self,
+        instruction: u32,
+        line: LineAddr,
+        neighbour: impl Fn(i64) -> Option<LineAddr>,
+    ) -> LinesAhead {
         self.tick += 1;
         let (from, step, n) = match &mut self.strides {
             Some(s) => s.observe(instruction, line, self.tick),
-            None => self.observe_stream(line),
+            None => self.observe_stream(line, neighbour),
         };
-        (0..n).map(move |i| from.offset_by(i * step))
+        LinesAhead { next: from, step, left: n }
     }
 
     /// First line to prefetch, the distance to the next one, and the number of lines.
-    fn observe_stream(&mut self, line: LineAddr) -> (LineAddr, i64, i64) {
+    fn observe_stream(&mut self, line: LineAddr, neighbour: impl Fn(i64) -> Option<LineAddr>) -> (LineAddr, i64, i64) {
         let within = line.0 % PAGE;
         let (page, at) = (LineKey::from(line - within), within.to_u32().cast_signed());
         if self.next_page && !self.streams.iter().any(|s| s.page == Some(page)) {
-            self.enter_page(line - within);
+            self.enter_page(line - within, neighbour);
         }
         let Some(s) = self.streams.iter_mut().find(|s| s.page == Some(page)) else {
             let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
@@ -345,10 +375,10 @@ impl Prefetcher {
     }
 
     /// Moves a stream that comes from a neighbouring page into the page that begins with `first`: positions count from there.
-    fn enter_page(&mut self, first: LineAddr) {
+    fn enter_page(&mut self, first: LineAddr, neighbour: impl Fn(i64) -> Option<LineAddr>) {
         for step in [1, -1] {
-            let Some(before) = first.0.checked_add_signed(-i64::from(step * PAGE_I32)) else { continue };
-            let before = LineKey::from(LineAddr(before));
+            let Some(before) = neighbour(-i64::from(step)) else { continue };
+            let before = LineKey::from(before);
             let comes = |s: &&mut PageStream| s.page == Some(before) && s.step == step && s.run >= self.trigger;
             if let Some(s) = self.streams.iter_mut().find(comes) {
                 s.page = Some(LineKey::from(first));
@@ -441,7 +471,8 @@ mod tests {
     }
 
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {
-        p.observe(0, LineAddr(line)).map(|l| l.0).collect()
+        let neighbour = |step: i64| (line - line % PAGE).checked_add_signed(step * i64::from(PAGE_I32)).map(LineAddr);
+        p.observe(0, LineAddr(line), neighbour).map(|l| l.0).collect()
     }
 
     #[test]

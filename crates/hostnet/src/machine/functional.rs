@@ -5,15 +5,14 @@ use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{CoreId, Int, LineAddr, PacketId, PortId, QueueId, ThreadId, Time};
+use crate::memory::region::PAGE_LINES;
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Sender, Sweep, Tag, Txn, LINE};
+use crate::memory::{Agent, Sender, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, DeviceTransfer, SweepTx};
 
 /// Lines of a program whose sets the computer that runs the simulation prefetches before the first access: with two sets a
 /// line, and a set in up to two blocks of 64 B, they take half of an L1 of 48 KiB.
 const AHEAD: u32 = 96;
-/// Lines of a page of 4 KiB.
-const PAGE_LINES: u64 = 4096 / LINE;
 
 impl Machine {
     /// Executes the program in `thread`'s buffer in functional mode; calls `retired` for each tag in program order.
@@ -82,9 +81,13 @@ impl Machine {
         let core = cpu.core();
         let Some(p) = &mut cpu.prefetcher else { return };
         let (network, instruction) = (p.network, u32::from(self.mem.map.id(line).0) << 8);
-        for l in p.observe(instruction, line) {
-            let beyond = l.0 / PAGE_LINES != line.0 / PAGE_LINES && self.mem.map.share_region(line, l);
-            if beyond && self.mem.worth_prefetching(core, l, network) {
+        let map = &self.mem.map;
+        let beyond = p
+            .observe(instruction, line, |step| map.neighbouring_page(line, step))
+            .filter(|l| l.0 / PAGE_LINES != line.0 / PAGE_LINES);
+        for l in beyond {
+            let Some(l) = self.mem.map.in_virtual_order(line, l) else { break };
+            if self.mem.worth_prefetching(core, l, network) {
                 self.mem.access_functional(&mut self.cal, core, l, false);
             }
         }

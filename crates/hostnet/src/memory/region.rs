@@ -64,6 +64,8 @@ pub struct Region {
     pub written: bool,
     /// Whether software may discard cached lines of the region without write-back (IDIO, section V-D).
     pub invalidatable: bool,
+    /// Places of the region's pieces, where these lie in another order than in the virtual addresses of the software.
+    pieces: Option<Box<Pages>>,
 }
 
 impl Region {
@@ -115,8 +117,18 @@ impl AddressMap {
             polled: false,
             written: false,
             invalidatable: false,
+            pieces: None,
         });
         id
+    }
+    /// Registers a region for a buffer of at least `lines` lines in pieces according to `c`, which lie in the region in an order
+    /// that follows from `key`; returns the buffer.
+    pub fn add_pieces(&mut self, (lines, c, key): (u64, Contiguous, u64), sharing: Sharing, tenant: TenantId) -> Pages {
+        let whole = c.whole(lines, PAGE_LINES);
+        let id = self.add(whole, RegionKind::App, sharing, tenant);
+        let pages = Pages::new(self.regions[id].base, whole, c, PAGE_LINES, key);
+        self.regions[id].pieces = Some(Box::new(pages.clone()));
+        pages
     }
     /// Puts a region into the memory of `node`. By default a region lies in the memory of its core's node, or in that
     /// of the first node.
@@ -181,10 +193,25 @@ impl AddressMap {
     pub fn id(&self, line: LineAddr) -> RegionId {
         self.granules[self.granule(line)]
     }
-    /// Whether two lines lie in one region, of which `a` is within a region.
-    #[inline]
-    pub fn share_region(&self, a: LineAddr, b: LineAddr) -> bool {
-        self.granules.get(self.granule(b)) == Some(&self.id(a))
+    /// First line of the page whose virtual addresses follow those of the page of `line`, or precede them with `step` = -1. None
+    /// where that page belongs to another region.
+    pub fn neighbouring_page(&self, line: LineAddr, step: i64) -> Option<LineAddr> {
+        let first = line - line.0 % PAGE_LINES;
+        if let Some(pieces) = &self.of(line).pieces {
+            return pieces.neighbouring_page(first, step);
+        }
+        let next = LineAddr(first.0.checked_add_signed(step * PAGE_LINES.cast_signed())?);
+        (self.granules.get(self.granule(next)) == Some(&self.id(line))).then_some(next)
+    }
+    /// Line that `line` would be if the pages beside that of `from` were those with the neighbouring virtual addresses. None where
+    /// these belong to another region.
+    pub fn in_virtual_order(&self, from: LineAddr, line: LineAddr) -> Option<LineAddr> {
+        let pages = (line.0 / PAGE_LINES).cast_signed() - (from.0 / PAGE_LINES).cast_signed();
+        let mut first = from - from.0 % PAGE_LINES;
+        for _ in 0..pages.abs() {
+            first = self.neighbouring_page(first, pages.signum())?;
+        }
+        Some(first + line.0 % PAGE_LINES)
     }
     /// The region with identifier `id`.
     #[inline]
@@ -200,6 +227,9 @@ impl AddressMap {
         self.granules.len().to_u64() << self.granule_bits
     }
 }
+
+/// Lines of a page of 4 KiB.
+pub const PAGE_LINES: u64 = PAGE.0 / LINE;
 
 /// Physical contiguity of a buffer: the size of its contiguous pieces, which may lie anywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -309,6 +339,26 @@ fn permute(x: u64, n: u64, key: u64) -> u64 {
     }
 }
 
+/// The number that [`permute`] maps to `x`.
+fn unpermute(x: u64, n: u64, key: u64) -> u64 {
+    if n <= 1 {
+        return 0;
+    }
+    let half = (u64::BITS - (n - 1).leading_zeros()).div_ceil(2);
+    let mask = (1u64 << half) - 1;
+    let mut x = x;
+    loop {
+        let (mut l, mut r) = (x >> half, x & mask);
+        for round in (0..4).rev() {
+            (l, r) = (r ^ (mix(l ^ key.rotate_left(round * 16)) & mask), l);
+        }
+        x = l << half | r;
+        if x < n {
+            return x;
+        }
+    }
+}
+
 /// A buffer whose pieces lie anywhere in its region; maps virtual to physical lines.
 #[derive(Clone, Debug)]
 pub struct Pages {
@@ -336,6 +386,15 @@ impl Pages {
         p
     }
 
+    /// Number of cells with pieces of the order of cell `kind`, and how many of them follow each other.
+    fn cells(&self, kind: u64) -> (u64, u64) {
+        let (whole, rest) = (self.pages.div_ceil(CELL) / KINDS, self.pages.div_ceil(CELL) % KINDS);
+        match kind < TOP {
+            true => (whole + u64::from(rest > kind), 1),
+            false => (whole * (KINDS - TOP) + rest.saturating_sub(TOP), KINDS - TOP),
+        }
+    }
+
     fn place(&self, page: u64) -> u64 {
         if !self.buddy {
             return permute(page, self.pages, self.key);
@@ -344,17 +403,41 @@ impl Pages {
         let (cell, within) = (page / CELL, page % CELL);
         let (turn, kind) = (cell / KINDS, cell % KINDS);
         let order = kind.min(TOP);
-        let (whole, rest) = (self.pages.div_ceil(CELL) / KINDS, self.pages.div_ceil(CELL) % KINDS);
-        let (cells, each, nth) = if kind < TOP {
-            (whole + u64::from(rest > kind), 1, turn)
-        } else {
-            (whole * (KINDS - TOP) + rest.saturating_sub(TOP), KINDS - TOP, turn * (KINDS - TOP) + kind - TOP)
-        };
+        let (cells, each) = self.cells(kind);
+        let nth = turn * each + kind - order;
         let pieces = CELL >> order;
         let to = permute(nth * pieces + (within >> order), cells * pieces, self.key ^ order);
         let cell = to / pieces;
-        let cell = cell / each * KINDS + if each == 1 { kind } else { TOP + cell % each };
+        let cell = cell / each * KINDS + order + cell % each;
         cell * CELL + ((to % pieces) << order) + within % (1 << order)
+    }
+
+    /// The page whose place is `place`.
+    fn page_at(&self, place: u64) -> u64 {
+        if !self.buddy {
+            return unpermute(place, self.pages, self.key);
+        }
+        let (cell, within) = (place / CELL, place % CELL);
+        let (turn, kind) = (cell / KINDS, cell % KINDS);
+        let order = kind.min(TOP);
+        let pieces = CELL >> order;
+        let (cells, each) = self.cells(kind);
+        let nth = turn * each + kind - order;
+        let from = unpermute(nth * pieces + (within >> order), cells * pieces, self.key ^ order);
+        let nth = from / pieces;
+        let cell = nth / each * KINDS + order + nth % each;
+        cell * CELL + ((from % pieces) << order) + within % (1 << order)
+    }
+
+    /// First line of the page of 4 KiB whose virtual addresses follow those of the page that begins with `first`, or precede them
+    /// with `step` = -1. None outside the buffer, and where pieces are smaller than a page, which no memory is.
+    fn neighbouring_page(&self, first: LineAddr, step: i64) -> Option<LineAddr> {
+        let unit = 1u64 << self.shift;
+        let place = first.0 - self.base.0;
+        let line = self.page_at(place >> self.shift) << self.shift | place % unit;
+        let next = line.checked_add_signed(step * PAGE_LINES.cast_signed())?;
+        let inside = unit >= PAGE_LINES && next < self.pages << self.shift;
+        inside.then(|| self.base + (self.place(next >> self.shift) << self.shift | next % unit))
     }
 
     /// Place in memory of line number `line` of the buffer.
@@ -390,6 +473,42 @@ mod tests {
             let all: Vec<u64> = (0..pages).map(|i| (1 << 20) + i * 64).collect();
             assert_eq!(seen, all, "{c}");
         }
+    }
+
+    /// The page behind a page in virtual addresses is where the buffer's line 64 lines later lies, whatever the pieces; the page
+    /// before likewise. Beyond either end there is none, and in a region without pieces the pages lie in order.
+    #[test]
+    fn neighbouring_pages_are_those_of_the_next_virtual_addresses() {
+        let mut map = AddressMap::default();
+        map.add(1, RegionKind::App, Sharing::Shared, TenantId(0));
+        for c in [pieces(4096), pieces(32 << 10), pieces(2 << 20), Contiguous::Buddy] {
+            let mut p = map.add_pieces((64 * 1000, c, 11), Sharing::Shared, TenantId(0));
+            let lines = c.whole(64 * 1000, 64);
+            for page in 0..lines / 64 {
+                let first = p.line(page * 64);
+                let next = (page + 1 < lines / 64).then(|| p.line((page + 1) * 64));
+                let before = page.checked_sub(1).map(|b| p.line(b * 64));
+                assert_eq!(map.neighbouring_page(first + 63, 1), next, "{c}, page {page}");
+                assert_eq!(map.neighbouring_page(first, -1), before, "{c}, page {page}");
+                // Twenty lines before the end of the page, a distance of 100 lines ends two pages later.
+                let (from, ahead) = (first + 44, first + 144);
+                let wanted = (page + 2 < lines / 64).then(|| p.line((page + 2) * 64 + 16));
+                assert_eq!(map.in_virtual_order(from, ahead), wanted, "{c}, page {page}");
+            }
+        }
+        let plain = map.add(1 << 12, RegionKind::App, Sharing::Shared, TenantId(0));
+        let base = map.get(plain).base;
+        assert_eq!(map.in_virtual_order(base + 60, base + 70), Some(base + 70));
+        assert_eq!(map.neighbouring_page(base, -1), None, "another region");
+        assert_eq!(map.in_virtual_order(base + (1 << 12) - 1, base + (1 << 12)), None, "the end of memory");
+    }
+
+    /// Pieces that are smaller than a page have no neighbours: no memory is so.
+    #[test]
+    fn pieces_of_a_line_have_no_neighbouring_page() {
+        let mut map = AddressMap::default();
+        let mut p = map.add_pieces((640, pieces(64), 3), Sharing::Shared, TenantId(0));
+        assert_eq!(map.neighbouring_page(p.line(5), 1), None);
     }
 
     /// Eleven orders with an equal share each: the cells of 32 pages hold 32, 16, 8, 4 and 2 pieces, and six of them

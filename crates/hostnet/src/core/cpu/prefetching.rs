@@ -74,14 +74,16 @@ impl Cpu {
         at: Time,
     ) {
         let Some(p) = &mut self.prefetcher else { return };
-        let lines = p.observe(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line);
+        let instruction = u32::from(mem.map.id(line).0) << 8 | u32::from(site);
+        let lines = p.observe(instruction, line, |step| mem.map.neighbouring_page(line, step));
         if p.waiting.is_used() {
             p.waiting.drop_line(line);
             return self.defer_prefetches(mem, cal, lines, at);
         }
         let crosses = p.next_page;
         for l in lines {
-            if self.may_prefetch() && (!crosses || mem.map.share_region(line, l)) {
+            let Some(l) = (if crosses { mem.map.in_virtual_order(line, l) } else { Some(l) }) else { break };
+            if self.may_prefetch() {
                 self.fetch(mem, cal, l, own, at);
             }
         }
