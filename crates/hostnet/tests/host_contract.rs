@@ -216,6 +216,35 @@ fn dram_bandwidth_never_exceeds_the_channels_peak() {
     assert!(used <= peak && used > 0.6 * peak, "{used} of {peak} GB/s");
 }
 
+/// X-Mem and LLCAntagonist move a word with each access, which is one instruction on any core: with 4 instructions between two accesses an
+/// access takes 5, whatever moving a whole line takes. A chain of reads that hit the L1 takes the L1's latency for each.
+#[test]
+fn an_access_of_a_word_is_one_instruction() {
+    for (app, gap) in [("xmem\", array", 0), ("xmem\", array", 4), ("llc_antagonist\", writes = 0.5, buffer", 4)] {
+        for stores_per_line in [1, 4] {
+            let o = simulate(&format!(
+                "name = \"words\"\nplatform = \"sim24\"\nplacement = {{ policy = \"dma\" }}\ntraffic = {{ arrivals = \"none\" }}
+                 tenant = [{{ name = \"x\", cores = 1, app = {{ kind = \"{app} = \"4 KiB\", gap_instructions = {gap} }} }}]
+                 run = {{ load = \"saturate\", time = \"20 us\", warmup_time = \"5 us\" }}
+                 override = {{ core = {{ stores_per_line = {stores_per_line} }} }}"
+            ));
+            let table = &o.tables["tenants"];
+            let cell = |name: &str| {
+                let columns = table["columns"].as_array().expect("columns");
+                let i = columns.iter().position(|c| c["name"] == name).expect("a column");
+                table["rows"][0][i].as_f64().expect("a number")
+            };
+            let accesses = cell("throughput_mops") * o.measured.as_ns() / 1e3;
+            let each = cell("instructions") / accesses;
+            assert!(close(each, f64::from(1 + gap), 0.02), "{app}, {stores_per_line} a line: {each} instructions");
+            if gap == 0 {
+                let l1 = scenario(ONE_CORE).platform.caches.l1d.latency_cycles;
+                assert!(close(cell("cpi"), f64::from(l1), 0.05), "{} cycles, {l1} for a hit", cell("cpi"));
+            }
+        }
+    }
+}
+
 /// Four channels of DDR4-2133 (JESD79-4), whose clock both platforms give beside the next faster standard.
 #[test]
 fn peak_bandwidth_is_that_of_the_clock_that_a_platform_gives() {

@@ -44,6 +44,7 @@ pub struct LlcAntagonist {
 impl Application for LlcAntagonist {
     type Spec = LlcAntagonistSpec;
     const WORK: WorkSource = WorkSource::Own;
+    const ACCESSES_WORDS: bool = true;
 
     fn check(s: &LlcAntagonistSpec, _cores: u32) -> Result<(), String> {
         if !(LINE..=1 << 40).contains(&s.buffer.0) {

@@ -68,6 +68,7 @@ pub struct MemoryTrace {
 impl Application for MemoryTrace {
     type Spec = MemoryTraceSpec;
     const WORK: WorkSource = WorkSource::Own;
+    const ACCESSES_WORDS: bool = true;
 
     fn check(s: &MemoryTraceSpec, _cores: u32) -> Result<(), String> {
         if !(1..=MOST_ENTRIES).contains(&s.entries) {

@@ -103,6 +103,10 @@ pub trait Application: Sized {
     /// Whether the application implements `stores`, so that warm-up can use it.
     const WARMS_BY_STORES: bool = false;
 
+    /// Whether each access is one instruction that moves a word, in place of the `core.stores_per_line` instructions that move a
+    /// whole line.
+    const ACCESSES_WORDS: bool = false;
+
     /// Source of the work of the cores of an application with these parameters.
     fn work(s: &Self::Spec) -> WorkSource {
         let _ = s;
@@ -234,6 +238,7 @@ impl<T: Application> Application for Box<T> {
     type Spec = T::Spec;
     const WORK: WorkSource = T::WORK;
     const WARMS_BY_STORES: bool = T::WARMS_BY_STORES;
+    const ACCESSES_WORDS: bool = T::ACCESSES_WORDS;
 
     fn check(s: &T::Spec, cores: u32) -> Result<(), String> {
         T::check(s, cores)
@@ -320,6 +325,13 @@ macro_rules! apps {
             pub fn work(&self) -> WorkSource {
                 match self {
                     $(AppSpec::$name(s) => <$app>::work(s),)*
+                }
+            }
+
+            /// Whether each access of the application is one instruction that moves a word.
+            pub fn accesses_words(&self) -> bool {
+                match self {
+                    $(AppSpec::$name(_) => <$app>::ACCESSES_WORDS,)*
                 }
             }
 

@@ -112,6 +112,7 @@ impl CyclicOrder {
 impl Application for Xmem {
     type Spec = XmemSpec;
     const WORK: WorkSource = WorkSource::Own;
+    const ACCESSES_WORDS: bool = true;
 
     fn check(s: &XmemSpec, _cores: u32) -> Result<(), String> {
         s.check()

@@ -239,7 +239,7 @@ impl<'a> HostLayout<'a> {
             let has = if mem.sibling(thread).is_some() { &half } else { whole };
             let (tenant, _) = slots[thread.index()];
             match s.tenants.get(tenant.index()) {
-                Some(t) if matches!(t.app, AppSpec::MemoryTrace(_)) => Cpu::new(thread, &has.of_single_accesses()),
+                Some(t) if t.app.accesses_words() => Cpu::new(thread, &has.of_single_accesses()),
                 _ => Cpu::new(thread, has),
             }
             .on_core(*core)
