@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
@@ -13,6 +14,7 @@ from .declared import MetricInfo, metric_info, tenant_info
 from .errors import HostnetError
 from .results import Result, ResultData, Table
 
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
 #: Number of seeds beyond which a request counts as a mistake.
 MOST_SEEDS = 10_000
 
@@ -46,7 +48,7 @@ def combined(results: Sequence[Result]) -> Result:
         if found is not None:
             data["intervals"][name] = list(found)
     data["tables"] = {**(first.data.get("tables") or {}), **_tenants(results)}
-    data["warnings"] = list(dict.fromkeys(w for r in results for w in r.warnings))
+    data["warnings"] = _warnings(results)
     data["wall_s"] = sum(r.wall_s for r in results)
     combined: ResultData = data  # type: ignore[assignment]
     return Result(combined, cached=cached)
@@ -63,6 +65,24 @@ def of_first(data: Mapping[str, Any]) -> str | None:
     )
 
 
+def _warnings(results: Sequence[Result]) -> list[str]:
+    """Each kind of warning once, with the seeds that have it; warnings are of one kind if they differ in their numbers alone."""
+    kinds: dict[str, list[tuple[int, str]]] = {}
+    for r in results:
+        for w in r.warnings:
+            kinds.setdefault(_NUMBER.sub("#", w), []).append((r.seed, w))
+
+    def said(found: Sequence[tuple[int, str]]) -> str:
+        _, first = found[0]
+        if len(found) == len(results) and all(w == first for _, w in found):
+            return first
+        seeds = list(dict.fromkeys(str(seed) for seed, _ in found))
+        of = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(seeds[:-1])} and {seeds[-1]}"
+        return f"{of}: {first}" if len(seeds) == 1 else f"{of}, the first: {first}"
+
+    return [said(found) for found in kinds.values()]
+
+
 def _mean(values: Iterable[Any], about: MetricInfo) -> tuple[Any, tuple[float, float] | None]:
     """Mean and interval of one number over the runs; text is that of the first run."""
     values = list(values)
@@ -70,7 +90,8 @@ def _mean(values: Iterable[Any], about: MetricInfo) -> tuple[Any, tuple[float, f
         return (values[0] if isinstance(values[0], str) else None), None
     if about["group"] == "constants":
         return values[0], None
-    return statistics.fmean(values), intervals.of_mean(values, about["unit"])
+    # Runs in which what a metric counts never happened tell too little about an event that is rare.
+    return statistics.fmean(values), intervals.of_mean(values, about["unit"]) if any(values) else None
 
 
 def _tenants(results: Sequence[Result]) -> dict[str, Table]:

@@ -109,6 +109,21 @@ def test_what_depends_on_no_seed_keeps_the_intervals_of_one_run():
     assert whole.warnings == [*one.warnings, "no metric depends on seed here, so that this is the result of one run"]
 
 
+def test_what_happened_in_no_run_has_no_interval(short):
+    """Runs without a lost packet do not say that none is ever lost."""
+    whole = hn.run(short, seeds=2)
+    assert whole["drop_rate"] == 0 and whole.interval("drop_rate") is None
+    assert whole.interval("throughput_mrps") is not None
+
+
+def test_warnings_of_several_seeds_are_said_once_with_their_seeds(short):
+    runs = run_many(replicate.specs(short.resolve(), 3))
+    said = [["filling: 0.5 %", "same"], ["same"], ["filling: 1,200.8 %", "same", "other"]]
+    for run, warnings in zip(runs, said):
+        run.data["warnings"] = warnings
+    assert replicate.combined(runs).warnings == ["seeds 1 and 3, the first: filling: 0.5 %", "same", "seed 3: other"]
+
+
 def test_a_search_and_a_maximum_have_what_is_known_and_no_more(short):
     result = hn.run(short)
     assert result.interval("lat_max_us") is None and result.interval("mem_peak_gbs") is None
@@ -151,6 +166,8 @@ def test_a_window_stays_whole_where_nothing_is_known_of_what_is_asked_for():
     asked = writes.with_({"run.precision_of": ["cha_p2m_read_occ"]})
     assert hn.run(asked)["cha_p2m_read_occ"] == 0
     assert hn.run(asked).measure_us == pytest.approx(64, rel=0.01)
+    said = "none of run.precision_of (cha_p2m_read_occ) has a value other than 0 here, so that the window was measured whole"
+    assert said in hn.run(asked).warnings and said not in hn.run(writes).warnings
 
 
 @pytest.mark.parametrize("system", ["ccnic", "gem5net", "hostnetwork", "idio", "sweeper"])

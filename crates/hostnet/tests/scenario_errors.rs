@@ -186,6 +186,8 @@ fn shares_are_read_as_percentages_too() {
         ("precision = \"two %\"", "run.precision: invalid value: string \"two %\", expected a number such as 0.02"),
         ("precision = \"70 %\"", "run.precision = 0.7 is not above 0 and below 0.5"),
         ("precision = 0.02\nprecision_of = [\"tenant.a.lat_p99_us\"]", "\"tenant.a.lat_p99_us\" is a number of one tenant"),
+        ("precision = 0.02\nprecision_of = [\"cores\"]", "\"cores\" is a constant or a number of the simulation itself, which has no interval"),
+        ("precision = 0.02\nprecision_of = [\"sim_events\"]", "\"sim_events\" is a constant or a number of the simulation itself"),
         ("loss = \"2 Mpps\"", "run.loss: invalid value: string \"2 Mpps\", expected a number such as 0.02"),
     ] {
         let said = run(given).err().unwrap_or_else(|| panic!("{given} was taken"));

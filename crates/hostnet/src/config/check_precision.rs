@@ -3,7 +3,7 @@
 use super::check::{need, Check};
 use super::scenario::{Load, RunSpec};
 use super::unknown::unknown_metric;
-use crate::meter::{MetricId, Statistic, METRICS};
+use crate::meter::{Group, MetricId, Statistic, METRICS};
 
 /// Checks `run.precision` and the metrics that it is about.
 pub(super) fn precision(run: &RunSpec) -> Check {
@@ -24,7 +24,12 @@ pub(super) fn precision(run: &RunSpec) -> Check {
             let known: Vec<&str> = METRICS.iter().map(|m| m.name).collect();
             return Err(format!("run.precision_of: {}", unknown_metric(name, &known)));
         };
-        need(id.declared().statistic != Statistic::Single, || {
+        let declared = id.declared();
+        let constant = matches!(declared.group, Group::Constants | Group::Simulation) || declared.unit.is_empty();
+        need(!constant, || {
+            format!("run.precision_of: \"{name}\" is a constant or a number of the simulation itself, which has no interval")
+        })?;
+        need(declared.statistic != Statistic::Single, || {
             format!("run.precision_of: \"{name}\" is a largest, smallest or last value, of which no interval is known")
         })?;
     }

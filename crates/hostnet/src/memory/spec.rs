@@ -161,7 +161,8 @@ pub struct LlcSpec {
     #[serde(default)]
     pub role: LlcRole,
     /// Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it stops
-    /// admitting requests, the second stage of backpressure. No effect if `mshrs` is set.
+    /// admitting requests, the second stage of backpressure. If `mshrs` is set, it limits nothing but write-backs, and those only
+    /// with `writebacks = "admitted"`.
     pub write_buffer: u32,
     /// Order in which writes that wait at the home agent enter a channel's write queue.
     #[serde(default)]

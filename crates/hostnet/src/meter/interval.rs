@@ -5,7 +5,8 @@
 //! is the mean over the batch. For a ratio of two means, and for every other smooth function of means, it is the batch's
 //! linearised contribution (delta method), so that one rule serves every metric. Batch means whose lag-1 autocorrelation
 //! shows that they depend on each other are merged in pairs (Law and Kelton, "Simulation Modeling and Analysis",
-//! sections 9.5.3 and 4.4).
+//! sections 9.5.3 and 4.4). The autocorrelation is negative where what is still under way at the end of a batch counts in the next
+//! one, as lines do that move for a request which completes later.
 
 use super::{Group, Metric, Statistic, METRICS};
 use crate::kernel::Int;
@@ -21,7 +22,7 @@ const ROUNDING: f64 = 1e-12;
 /// Fewest batches in which something that a metric counts has happened: of rarer events the batches tell too little.
 const FEWEST_SEEN: usize = 4;
 /// Standard normal quantile that the autocorrelation of independent batches, times the root of their number, exceeds once
-/// in twenty cases.
+/// in twenty cases, and its negative once in twenty others.
 const INDEPENDENT: f64 = 1.645;
 
 /// A value of a metric over the window so far, at the end of a batch.
@@ -75,7 +76,7 @@ pub fn interval(statistic: Statistic, values: &[Cumulative], confidence: f64) ->
         seen += usize::from(sum != before.1);
         before = (*end, sum);
     }
-    while dependent(&batches) && batches.len() / 2 >= FEWEST {
+    while dependent(&batches).is_some() && batches.len() / 2 >= FEWEST {
         batches = batches.chunks(2).map(merged).collect();
     }
     if !comparable(batches.iter().map(|b| b.length)) || seen < FEWEST_SEEN {
@@ -83,9 +84,8 @@ pub fn interval(statistic: Statistic, values: &[Cumulative], confidence: f64) ->
     }
     let n = batches.len().to_f64();
     let squares: f64 = batches.iter().map(|b| b.deviation * b.deviation).sum();
-    // Batches that still depend on each other hold less information than their number says.
-    let r = autocorrelation(&batches);
-    let excess = if dependent(&batches) { (1.0 + r) / (1.0 - r) } else { 1.0 };
+    // Batches that still resemble each other hold less information than their number says.
+    let excess = dependent(&batches).filter(|r| *r > 0.0).map_or(1.0, |r| (1.0 + r) / (1.0 - r));
     let error = (squares * excess * n / (n - 1.0)).sqrt();
     let half = student(n - 1.0, confidence)? * error;
     let half = if total { half } else { half / last.length };
@@ -119,9 +119,9 @@ fn autocorrelation(batches: &[Batch]) -> f64 {
     means.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / squares
 }
 
-/// Whether the batches' autocorrelation is larger than chance explains.
-fn dependent(batches: &[Batch]) -> bool {
-    autocorrelation(batches) * batches.len().to_f64().sqrt() > INDEPENDENT
+/// The batches' autocorrelation, where it is farther from 0 than chance explains.
+fn dependent(batches: &[Batch]) -> Option<f64> {
+    Some(autocorrelation(batches)).filter(|r| r.abs() * batches.len().to_f64().sqrt() > INDEPENDENT)
 }
 
 /// Intervals of all metrics in the order of [`METRICS`]; `None` where a metric has none.
@@ -233,6 +233,32 @@ mod tests {
         for (what, times) in [("mean", of_mean), ("chain", of_chain), ("ratio", of_ratio)] {
             assert!((922..=978).contains(&times), "{what}: {times} of 1000");
         }
+    }
+
+    /// A count that is exact but for what is under way at the ends of its batches: the whole window of 128 has the error of two ends, a
+    /// standard deviation of 1.41 / 128 of a batch's. Independent batches of that spread would make it 1.41 / 11.3. Merged until
+    /// eight are left, they make it 1.41 / 16 / 2.83 = 1.41 / 45, times Student's 2.36 of seven degrees of freedom. The interval contains the true
+    /// value in more than 95 %.
+    #[test]
+    fn what_is_under_way_at_the_ends_of_batches_does_not_widen_an_interval_by_their_number() {
+        let mut rng = RandomStream::new(9, "intervals", 0);
+        let mut normal = move || -> f64 { (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0 };
+        let (mut holds, mut width) = (0, 0.0);
+        for _ in 0..1000 {
+            let mut end = normal();
+            let counted: Vec<f64> = (0..128)
+                .map(|_| {
+                    let before = std::mem::replace(&mut end, normal());
+                    100.0 + end - before
+                })
+                .collect();
+            let found = of(Statistic::Mean, &cumulative(&counted)).expect("batches");
+            holds += u32::from(found.low <= 100.0 && 100.0 <= found.high);
+            width += (found.high - found.low) / 2.0;
+        }
+        let merged = 2.364_624 * 2f64.sqrt() / 16.0 / 8f64.sqrt();
+        assert!(holds >= 950, "{holds} of 1000");
+        assert!(width / 1000.0 < 1.15 * merged, "{} instead of {merged}", width / 1000.0);
     }
 
     /// Rows of 1, 10 and 30 degrees of freedom in the tables of Student's t at 0.975.

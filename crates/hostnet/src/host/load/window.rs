@@ -175,8 +175,23 @@ impl Run<'_, '_> {
 
     /// `outcome` of a window, with a warning where the metrics of scenario `i` are not known to `run.precision`.
     pub(super) fn noting_precision(&self, i: usize, w: &OpenWindow, mut outcome: Outcome) -> Outcome {
-        outcome.warnings.extend(self.unknown(i, &w.batches).and_then(|left| self.imprecise(&left)));
+        match self.unknown(i, &w.batches) {
+            Some(left) => outcome.warnings.extend(self.imprecise(&left)),
+            None => outcome.warnings.extend(self.without_value()),
+        }
         outcome
+    }
+
+    /// Sentence about metrics that were to be known to `run.precision` and have no value other than 0.
+    fn without_value(&self) -> Option<String> {
+        let names = &self.spec.run.precision_of;
+        let asked = self.spec.run.precision.is_some() && !names.is_empty();
+        asked.then(|| {
+            format!(
+                "none of run.precision_of ({}) has a value other than 0 here, so that the window was measured whole",
+                names.join(", ")
+            )
+        })
     }
 
     /// Whether the metrics of scenario `i` are known to `run.precision`. While queues grow none is: a queue that is not full
