@@ -44,10 +44,9 @@ def test_streams_offer_the_share_of_the_peak_that_the_row_says():
     assert memory.instructions("skx-6140", 100, 0) == memory.IDLE
 
 
-def test_a_step_of_the_chase_has_the_platforms_loads_of_a_line():
-    # Two loads a line and one further instruction on Skylake, one load on Ice Lake.
+def test_a_step_of_the_chase_is_a_load_and_one_further_instruction():
     row = {"platform": "skx-6140", "t0_cpi": 70.0}
-    assert memory.chase_ns(row) == pytest.approx(70 * 3 / 2.3)
+    assert memory.chase_ns(row) == pytest.approx(70 * 2 / 2.3)
     assert memory.chase_ns({**row, "platform": "icx-8360y"}) == pytest.approx(70 * 2 / 2.4)
     assert (
         memory.chase_ns({**row, "case": memory.ONE_CORE}) is None and memory.chase_ns({"platform": "skx-6140"}) is None

@@ -151,10 +151,10 @@ def under_load(row: Mapping[str, Any]) -> bool:
 
 
 def chase_ns(row: Mapping[str, Any]) -> float | None:
-    """Time of one step of the chase: the access to a line, and `CHASE` instructions."""
-    _, clock, _, access = machine(str(row["platform"]))
+    """Time of one step of the chase: the access to a word, and `CHASE` instructions."""
+    clock = machine(str(row["platform"]))[1]
     cpi = row.get("t0_cpi")
-    return None if cpi is None or not under_load(row) else float(cpi) * (access + CHASE) / clock
+    return None if cpi is None or not under_load(row) else float(cpi) * (1 + CHASE) / clock
 
 
 def at(points: Points, gbs: float) -> float | None:
