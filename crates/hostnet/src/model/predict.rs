@@ -196,131 +196,158 @@ impl PredictHost {
         o.kernel_lines / 2.0 * (kernel + core) > self.llc_lines * kernel
     }
 
-    /// Prediction for cores that complete `x` lines per ns, and the latency of a line at that rate; None when the
-    /// channels cannot carry the load.
-    fn at(&self, o: &Offered, x: f64) -> Option<(Prediction, f64)> {
-        let base = self.c2m_read_ns;
-        let offered = o.device_gbs / LINE;
-        let lines = self.t_trans_ns / (1.0 - self.t_rfc_ns / self.t_refi_ns);
-        let turning = self.t_wtr_ns + self.t_rtw_ns;
-        let core_writes = o.core_writes * x;
-        let mut y = offered;
+    /// The device's credits of the IIO, and the latency of its line without contention.
+    fn device(&self, o: &Offered) -> (f64, f64) {
+        if o.device_writes {
+            (self.iio_write_credits, self.p2m_write_ns)
+        } else {
+            (self.iio_read_credits, self.p2m_read_ns)
+        }
+    }
+
+    /// Prediction for cores that complete `x` lines per ns; None when the channels cannot carry the load.
+    fn at(&self, o: &Offered, x: f64) -> Option<Prediction> {
+        let (credits, unloaded) = self.device(o);
+        let most = (o.device_gbs / LINE).min(credits / unloaded);
+        let mut y = most;
         let mut found = None;
         // The rate of the device and its latency depend on each other; the map contracts quickly.
         for _ in 0..60 {
-            let (dr, dw) = if o.device_writes { (0.0, y) } else { (y, 0.0) };
-            let cold = self.cold(o, y * o.kernel_writes, core_writes);
-            let (kr, kw) = if cold { (y * o.kernel_reads, y * o.kernel_writes) } else { (0.0, 0.0) };
-            let (reads, writes) = ((x + dr + kr) / self.channels, (core_writes + dw + kw) / self.channels);
-            let scattered = (kr + kw) / self.channels;
-            let kinds = 1.0 + o.core_writes;
-            let core = x / self.channels / o.cores.max(1.0);
-            let device = y / self.channels / o.device_streams.max(1.0);
-            let all = [
-                Streams { count: o.cores * kinds, rate: core },
-                Streams { count: if y > 0.0 { o.device_streams } else { 0.0 }, rate: device },
-            ];
-            let core_run = (o.core_run / self.channels / self.banks_per_stream).min(self.lines_per_row).max(1.0);
-            let (miss, bank_wait) = self.bank(core, core_run, &all, scattered);
-            let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
-            let device_miss = self.bank(device, device_run, &all, scattered).0;
-            let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss + kr) / (x + dr + kr) } else { 0.0 };
-            // Lines of a stream are adjacent in the write queue unless other streams interleave there; each write-back
-            // that the caches scatter opens a row.
-            let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
-            let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
-            let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
-            // The kernel's lines between them let the replacement states of neighbouring sets drift apart.
-            let core_apart = if kw > 0.0 { 1.0 } else { apart.max(self.victims_apart) };
-            let opened = core_writes * core_apart + dw * apart + kw;
-            let miss_writes = if writes > 0.0 { opened / (core_writes + dw + kw) } else { 0.0 };
-            let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
-            let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
-            let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
-            // Bus and banks both limit the rate, and the wait for one does not entirely hide the wait for the other.
-            let queued = self.rpq.min((o.cores * self.lfb_credits + dr * self.p2m_read_ns) / self.channels);
-            let per_read = lines.hypot(held_read / busy_banks(self.banks, queued.max(1.0)));
-            let per_write = lines.hypot(held_write / busy_banks(self.banks, self.wpq));
-            // Writes that arrive while the queue drains lengthen the write burst.
-            let burst = (self.write_drain / (1.0 - (writes * per_write).min(0.9))).min(self.write_burst);
-            let vacation = burst * per_write + turning;
-            let write_cost = per_write + turning / burst;
-            let (read_load, write_load) = (reads * per_read, writes * write_cost);
-            let batch = if reads > 0.0 { (x + dr * o.device_request / self.channels) / (x + dr) } else { 1.0 };
-            // Gaps between reads take writes; the channel turns from reads only for the other writes. Reads that wait
-            // meanwhile leave no gaps until they have been served.
-            let free = (1.0 - read_load).max(1e-9);
-            let gaps = free * (-turning * reads / batch).exp() / per_write;
-            let in_gaps = if !self.writes_yield {
-                0.0
-            } else if gaps >= writes {
-                1.0
-            } else {
-                let (fit, forced) = (gaps / writes, (write_load / free).min(1.0));
-                fit * (1.0 - forced) / (1.0 - fit * forced)
+            let Some((p, next)) = self.beside(o, x, y, most) else {
+                // A device's reads wait with those of the cores, so that their rate falls until the channels carry it.
+                return if o.device_writes { None } else { self.beside_waiting_reads(o, x, most) };
             };
-            let away = in_gaps * (per_write + self.t_wtr_ns) + (1.0 - in_gaps) * vacation / 2.0;
-            let reads_wait = reads * self.write_burst >= writes * self.read_burst;
-            let (mut write_wait, mut admission) = (0.0, 0.0);
-            let mut next = offered;
-            let wait = if reads_wait {
-                let left = 1.0 - write_load;
-                if read_load >= left {
-                    return None;
-                }
-                let load = read_load / left;
-                // Reads that accumulate during a write burst are served before the next burst, as long as the channel
-                // keeps up.
-                write_load * away / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
-            } else {
-                if read_load >= 1.0 {
-                    return None;
-                }
-                // Rate at which the channels can write beside these reads.
-                let room = ((1.0 - read_load) / write_cost * self.channels - core_writes) * dw / (dw + kw).max(1e-12);
-                if room < 0.0 || (room <= 0.0 && offered > 0.0) {
-                    return None;
-                }
-                if dw > 0.0 && room < offered {
-                    next = room.min(offered);
-                    let delay = (self.iio_write_credits / next - self.p2m_write_ns).max(0.0);
-                    write_wait = delay.min(self.cha_buffer / (core_writes + next));
-                    admission = delay - write_wait;
-                }
-                let writing = write_load.min(1.0 - read_load);
-                (writing * away + read_load * per_read * batch / 2.0) / (1.0 - read_load)
-            };
-            let refresh = self.t_rfc_ns * self.t_rfc_ns / (2.0 * self.t_refi_ns);
-            let wait = wait + bank_wait + refresh + miss * (self.t_rcd_ns + self.t_rp_ns);
-            let (credits, unloaded, held) = if o.device_writes {
-                (self.iio_write_credits, self.p2m_write_ns, write_wait)
-            } else {
-                (self.iio_read_credits, self.p2m_read_ns, wait)
-            };
-            let p2m_ns = unloaded + held + admission;
-            next = next.min(credits / p2m_ns);
-            // A write-back needs admission of its own.
-            let c2m_ns = base + wait + admission * kinds;
-            found = Some((
-                Prediction {
-                    c2m_gbs: x * LINE,
-                    p2m_gbs: y * LINE,
-                    c2m_ns,
-                    p2m_ns,
-                    rpq_occupancy: (reads * (wait + lines)).min(self.rpq),
-                    row_miss_ratio: miss_reads,
-                    utilisation: (read_load + write_load).min(1.0),
-                    write_wait_ns: write_wait,
-                    admission_ns: admission,
-                },
-                c2m_ns,
-            ));
-            if (next - y).abs() <= 1e-9 * offered.max(1e-9) {
+            found = Some(p);
+            if (next - y).abs() <= 1e-9 * most.max(1e-9) {
                 break;
             }
             y += 0.5 * (next - y);
         }
         found
+    }
+
+    /// Prediction for cores that complete `x` lines per ns beside a device that reads less than `most`, because its
+    /// credits wait for full channels.
+    fn beside_waiting_reads(&self, o: &Offered, x: f64, most: f64) -> Option<Prediction> {
+        let (mut low, mut high, mut found) = (0.0, most, None);
+        for _ in 0..60 {
+            let y = 0.5 * (low + high);
+            match self.beside(o, x, y, most) {
+                Some((p, next)) if next >= y => (low, found) = (y, Some(p)),
+                _ => high = y,
+            }
+        }
+        found
+    }
+
+    /// Prediction for cores that complete `x` lines per ns beside a device that moves `y` of at most `most`, and the rate
+    /// that the device's credits allow at the latency found; None when the channels cannot carry the load.
+    fn beside(&self, o: &Offered, x: f64, y: f64, most: f64) -> Option<(Prediction, f64)> {
+        let base = self.c2m_read_ns;
+        let lines = self.t_trans_ns / (1.0 - self.t_rfc_ns / self.t_refi_ns);
+        let turning = self.t_wtr_ns + self.t_rtw_ns;
+        let core_writes = o.core_writes * x;
+        let (dr, dw) = if o.device_writes { (0.0, y) } else { (y, 0.0) };
+        let cold = self.cold(o, y * o.kernel_writes, core_writes);
+        let (kr, kw) = if cold { (y * o.kernel_reads, y * o.kernel_writes) } else { (0.0, 0.0) };
+        let (reads, writes) = ((x + dr + kr) / self.channels, (core_writes + dw + kw) / self.channels);
+        let scattered = (kr + kw) / self.channels;
+        let kinds = 1.0 + o.core_writes;
+        let core = x / self.channels / o.cores.max(1.0);
+        let device = y / self.channels / o.device_streams.max(1.0);
+        let all = [
+            Streams { count: o.cores * kinds, rate: core },
+            Streams { count: if y > 0.0 { o.device_streams } else { 0.0 }, rate: device },
+        ];
+        let core_run = (o.core_run / self.channels / self.banks_per_stream).min(self.lines_per_row).max(1.0);
+        let (miss, bank_wait) = self.bank(core, core_run, &all, scattered);
+        let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
+        let device_miss = self.bank(device, device_run, &all, scattered).0;
+        let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss + kr) / (x + dr + kr) } else { 0.0 };
+        // Lines of a stream are adjacent in the write queue unless other streams interleave there; each write-back
+        // that the caches scatter opens a row.
+        let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
+        let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
+        let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
+        // The kernel's lines between them let the replacement states of neighbouring sets drift apart.
+        let core_apart = if kw > 0.0 { 1.0 } else { apart.max(self.victims_apart) };
+        let opened = core_writes * core_apart + dw * apart + kw;
+        let miss_writes = if writes > 0.0 { opened / (core_writes + dw + kw) } else { 0.0 };
+        let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
+        let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
+        let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
+        // Bus and banks both limit the rate, and the wait for one does not entirely hide the wait for the other.
+        let queued = self.rpq.min((o.cores * self.lfb_credits + dr * self.p2m_read_ns) / self.channels);
+        let per_read = lines.hypot(held_read / busy_banks(self.banks, queued.max(1.0)));
+        let per_write = lines.hypot(held_write / busy_banks(self.banks, self.wpq));
+        // Writes that arrive while the queue drains lengthen the write burst.
+        let burst = (self.write_drain / (1.0 - (writes * per_write).min(0.9))).min(self.write_burst);
+        let vacation = burst * per_write + turning;
+        let write_cost = per_write + turning / burst;
+        let (read_load, write_load) = (reads * per_read, writes * write_cost);
+        let batch = if reads > 0.0 { (x + dr * o.device_request / self.channels) / (x + dr) } else { 1.0 };
+        // Gaps between reads take writes; the channel turns from reads only for the other writes. Reads that wait
+        // meanwhile leave no gaps until they have been served.
+        let free = (1.0 - read_load).max(1e-9);
+        let gaps = free * (-turning * reads / batch).exp() / per_write;
+        let in_gaps = if !self.writes_yield {
+            0.0
+        } else if gaps >= writes {
+            1.0
+        } else {
+            let (fit, forced) = (gaps / writes, (write_load / free).min(1.0));
+            fit * (1.0 - forced) / (1.0 - fit * forced)
+        };
+        let away = in_gaps * (per_write + self.t_wtr_ns) + (1.0 - in_gaps) * vacation / 2.0;
+        let reads_wait = reads * self.write_burst >= writes * self.read_burst;
+        let (mut write_wait, mut admission) = (0.0, 0.0);
+        let mut next = most;
+        let wait = if reads_wait {
+            let left = 1.0 - write_load;
+            if read_load >= left {
+                return None;
+            }
+            let load = read_load / left;
+            // Reads that accumulate during a write burst are served before the next burst, as long as the channel
+            // keeps up.
+            write_load * away / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
+        } else {
+            if read_load >= 1.0 {
+                return None;
+            }
+            // Rate at which the channels can write beside these reads.
+            let room = ((1.0 - read_load) / write_cost * self.channels - core_writes) * dw / (dw + kw).max(1e-12);
+            if room < 0.0 || (room <= 0.0 && most > 0.0) {
+                return None;
+            }
+            if dw > 0.0 && room < most {
+                next = room;
+                let delay = (self.iio_write_credits / next - self.p2m_write_ns).max(0.0);
+                write_wait = delay.min(self.cha_buffer / (core_writes + next));
+                admission = delay - write_wait;
+            }
+            let writing = write_load.min(1.0 - read_load);
+            (writing * away + read_load * per_read * batch / 2.0) / (1.0 - read_load)
+        };
+        let refresh = self.t_rfc_ns * self.t_rfc_ns / (2.0 * self.t_refi_ns);
+        let wait = wait + bank_wait + refresh + miss * (self.t_rcd_ns + self.t_rp_ns);
+        let (credits, unloaded) = self.device(o);
+        let p2m_ns = unloaded + if o.device_writes { write_wait } else { wait } + admission;
+        next = next.min(credits / p2m_ns);
+        // A write-back needs admission of its own.
+        let c2m_ns = base + wait + admission * kinds;
+        let found = Prediction {
+            c2m_gbs: x * LINE,
+            p2m_gbs: y * LINE,
+            c2m_ns,
+            p2m_ns,
+            rpq_occupancy: (reads * (wait + lines)).min(self.rpq),
+            row_miss_ratio: miss_reads,
+            utilisation: (read_load + write_load).min(1.0),
+            write_wait_ns: write_wait,
+            admission_ns: admission,
+        };
+        Some((found, next))
     }
 
     /// Fixed point of the model: the rate at which all credits of the cores are in flight, or the largest rate that the
@@ -330,16 +357,16 @@ impl PredictHost {
         let base = self.c2m_read_ns;
         let (mut low, mut high) = (0.0, credits / (base + self.lfb_retry_ns));
         if credits <= 0.0 {
-            return self.at(o, 0.0).map_or_else(Prediction::default, |(p, _)| p);
+            return self.at(o, 0.0).unwrap_or_default();
         }
         for _ in 0..60 {
             let x = 0.5 * (low + high);
             match self.at(o, x) {
-                Some((_, latency)) if x * (latency + self.lfb_retry_ns) < credits => low = x,
+                Some(p) if x * (p.c2m_ns + self.lfb_retry_ns) < credits => low = x,
                 _ => high = x,
             }
         }
-        self.at(o, low).map_or_else(Prediction::default, |(p, _)| {
+        self.at(o, low).map_or_else(Prediction::default, |p| {
             // All credits are in use when the channels limit the cores, so the latency follows from Little's law.
             Prediction { c2m_ns: credits / low - self.lfb_retry_ns, ..p }
         })
@@ -421,6 +448,31 @@ mod tests {
         // 92 credits at 300 ns carry 19.6 GB/s.
         let p = host().predict(&Offered { device_gbs: 25.0, ..quadrant(1, 0.0) });
         assert!((p.p2m_gbs - 92.0 * 64.0 / 300.0).abs() < 1e-3, "{p:?}");
+    }
+
+    /// What a device's credits allow is all that the cores notice of it: they move as much beside a device that offers no
+    /// more than one credit carries in 300 ns.
+    #[test]
+    fn a_device_whose_credits_bind_takes_no_more_than_they_carry() {
+        let few = PredictHost { iio_write_credits: 1.0, ..host() };
+        for cores in [4.0, 6.0, 12.0] {
+            let bound = few.predict(&quadrant(1, cores));
+            let slow = host().predict(&Offered { device_gbs: 64.0 / 300.0, ..quadrant(1, cores) });
+            assert!((bound.p2m_gbs - 64.0 / 300.0).abs() < 1e-9, "{bound:?}");
+            assert!((bound.c2m_gbs / slow.c2m_gbs - 1.0).abs() < 1e-9, "{cores} cores: {bound:?}, {slow:?}");
+        }
+    }
+
+    /// Reads of a device and of cores wait in the same queues, so that each side moves its credits over its own latency.
+    /// The cores then get more than beside a device whose credits carry 14 GB/s at any latency.
+    #[test]
+    fn reads_of_a_device_slow_down_with_those_of_the_cores() {
+        let few = PredictHost { iio_read_credits: 58.0, ..host() };
+        let ample = host().predict(&quadrant(2, 12.0));
+        let p = few.predict(&quadrant(2, 12.0));
+        assert!((p.p2m_gbs * p.p2m_ns / (58.0 * 64.0) - 1.0).abs() < 1e-3 && p.p2m_ns > 300.0, "{p:?}");
+        assert!((p.p2m_ns - 265.0 - (p.c2m_ns - 70.0)).abs() < 0.02 * p.c2m_ns, "{p:?}");
+        assert!(p.c2m_gbs > 1.05 * ample.c2m_gbs, "{p:?}, {ample:?}");
     }
 
     #[test]
