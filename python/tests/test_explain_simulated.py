@@ -219,6 +219,25 @@ def test_the_closed_form_predicts_core_throughput_within_10_percent(run, quadran
         assert abs(off) < 0.10, f"{cores} cores: {100 * off:+.1f} %"
 
 
+@pytest.mark.parametrize(
+    "quadrant, changes",
+    [
+        (1, {"override.iio.write_buffer": 1}),
+        (1, {"override.iio.write_buffer": 16}),
+        (2, {"override.iio.read_buffer": 32}),
+        (1, {"override.pcie.posted_lines": 4}),
+        (1, {"override.pcie.posted_lines": 16}),
+        (2, {"peripheral.0.tags": 1}),
+        (2, {"override.pcie.non_posted": 1}),
+    ],
+)
+def test_the_closed_form_knows_the_credits_that_bind_a_device(run, quadrant, changes):
+    r = run(quadrant, 6, **changes)
+    for side in ("c2m", "p2m"):
+        off = r[f"predicted_{side}_gbs"] / r[f"{side}_gbs"] - 1
+        assert abs(off) < 0.06, f"{side}: {100 * off:+.1f} %"
+
+
 @pytest.mark.parametrize("op, rate", [("p2m_write", "write_gbps"), ("p2m_read", "read_gbps")])
 def test_the_simulated_links_carry_what_the_closed_form_says(run, op, rate):
     from hostnet import model

@@ -9,7 +9,7 @@ use crate::kernel::{ChannelId, Int, LineAddr, NodeId, Time};
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::DramTiming;
 use crate::memory::dram::DramSpec;
-use crate::memory::LINE;
+use crate::memory::{LINE, LINE_U32};
 use crate::meter::{metric, Values};
 use crate::model::predict as model;
 
@@ -22,6 +22,26 @@ fn ns(ps: u64) -> f64 {
 
 fn or(own: u32, standard: u32) -> f64 {
     f64::from(if own == 0 { standard } else { own })
+}
+
+/// What a device's PCIe port allows on an unloaded host.
+struct Port {
+    /// Rate of the link, and of the credits that are free once the IIO has a request, in GB/s of payload.
+    gbs: f64,
+    /// Lines that may be under way by the credits held until memory has answered: posted credits of writes, tags of reads.
+    credits: f64,
+    /// Time for which a line holds such a credit beyond its stay in the IIO, in ns.
+    held_ns: f64,
+}
+
+/// Rate of SSDs whose ports carry `port` each, in GB/s: that of the ports or media, or of the command queues where these
+/// are short.
+fn ssd_gbs(ssd: &SsdSpec, port: f64) -> f64 {
+    let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0.to_f64() / 8e9);
+    let wire = port.min(media);
+    let block = ssd.block.0.to_f64();
+    let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.quirks.command_latency.0) + block / wire);
+    wire.min(queue) * f64::from(ssd.count)
 }
 
 /// Idle time of the data bus between a write and a read, and between a read and a write, in ns: means over the possible
@@ -76,7 +96,9 @@ impl Host {
         let op = match here.as_slice() {
             [] => return Some(o),
             [PeripheralSpec::Ssd(ssd)] => {
-                o.device_gbs = self.ssd_gbs(ssd)?;
+                let port = self.port(ssd.lanes, ssd.op, ssd.tags)?;
+                o.device_gbs = ssd_gbs(ssd, port.gbs);
+                (o.pcie_credits, o.pcie_ns) = (f64::from(ssd.count) * port.credits, port.held_ns);
                 o.device_streams = f64::from(ssd.count);
                 o.device_run = (ssd.quirks.interleave.0 / LINE).to_f64();
                 if let Some(b) = self.spec.platform.block.as_ref().filter(|_| ssd.cores > 0) {
@@ -88,7 +110,9 @@ impl Host {
                 ssd.op
             }
             [PeripheralSpec::Roce(nic)] => {
-                o.device_gbs = nic.payload_gbs();
+                let port = self.port(nic.lanes, nic.op, nic.tags)?;
+                o.device_gbs = nic.payload_gbs().min(port.gbs);
+                (o.pcie_credits, o.pcie_ns) = (port.credits, port.held_ns);
                 o.device_streams = 1.0;
                 o.device_run = nic.contiguous.mean_lines().min((nic.buffer.0 / LINE).to_f64());
                 nic.op
@@ -100,20 +124,42 @@ impl Host {
         Some(o)
     }
 
-    /// Rate of the SSDs on an unloaded host, in GB/s: the rate of their links or media, or of their command queues
-    /// where these are short.
-    fn ssd_gbs(&self, ssd: &SsdSpec) -> Option<f64> {
-        let pcie = self.spec.platform.pcie.as_ref()?;
-        let tlp = pcie.framing();
-        let packet = pcie.down(ssd.lanes).time(match ssd.op {
-            DmaDirection::P2mWrite => tlp.write(tlp.payload),
-            DmaDirection::P2mRead => tlp.completion(tlp.payload),
-        });
-        let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0.to_f64() / 8e9);
-        let wire = (f64::from(tlp.payload) / packet.as_ns()).min(media);
-        let block = ssd.block.0.to_f64();
-        let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.quirks.command_latency.0) + block / wire);
-        Some(wire.min(queue) * f64::from(ssd.count))
+    /// The port of a device with `lanes` lanes that moves data in direction `op` with so many `tags`.
+    fn port(&self, lanes: u32, op: DmaDirection, tags: u32) -> Option<Port> {
+        let p = &self.spec.platform;
+        let (pcie, iio) = (p.pcie.as_ref()?, p.iio.as_ref()?);
+        let (tlp, up, down) = (pcie.framing(), pcie.up(lanes), pcie.down(lanes));
+        let flights = 2.0 * up.flight.as_ns();
+        let each = Time::from(iio.line_interval).as_ns();
+        let packet = f64::from(tlp.payload / LINE_U32);
+        Some(match op {
+            DmaDirection::P2mWrite => {
+                let sent = up.time(tlp.write(tlp.payload)).as_ns();
+                // A packet leaves with all of its credits, so that its last line decides when the next packet leaves.
+                let packets = f64::from(pcie.posted(lanes) / (tlp.payload / LINE_U32));
+                Port {
+                    gbs: f64::from(tlp.payload) / sent,
+                    credits: packet * packets,
+                    held_ns: sent + (packet - 1.0) / 2.0 * each + flights,
+                }
+            }
+            DmaDirection::P2mRead => {
+                let sent = up.time(tlp.read_request.into()).as_ns();
+                let completion = down.time(tlp.completion(tlp.payload.min(tlp.request))).as_ns();
+                let lines = f64::from(tlp.request / LINE_U32);
+                let completions = f64::from(tlp.request.div_ceil(tlp.payload));
+                // The last completion waits for the last line, or for the completions before it.
+                let first = packet.min(lines);
+                let data = ((lines - 1.0) * each + completion).max((first - 1.0) * each + completions * completion);
+                // The IIO takes a request at once while its buffer has room.
+                let requests = f64::from(pcie.non_posted(lanes)) * f64::from(tlp.request) / (sent + flights);
+                Port {
+                    gbs: (f64::from(tlp.payload.min(tlp.request)) / completion).min(requests),
+                    credits: f64::from(tags) * lines,
+                    held_ns: sent + data + flights,
+                }
+            }
+        })
     }
 
     /// Number of banks of a channel over which a page of consecutive lines is spread, as a mean over the channels.

@@ -102,6 +102,11 @@ pub struct Offered {
     pub device_run: f64,
     /// Lines of one request of the device.
     pub device_request: f64,
+    /// Lines that the device may have under way by its PCIe credits: posted credits of writes, tags of reads. With 0 these
+    /// credits bound nothing.
+    pub pcie_credits: f64,
+    /// Time in ns for which a line holds its PCIe credit beyond its stay in the IIO.
+    pub pcie_ns: f64,
     /// Number of lines that the kernel reads for each line of the device while none is cached, each line in a row of
     /// its own.
     pub kernel_reads: f64,
@@ -110,6 +115,17 @@ pub struct Offered {
     pub kernel_writes: f64,
     /// Number of different lines that the kernel accesses.
     pub kernel_lines: f64,
+}
+
+impl Offered {
+    /// Lines that the PCIe credits allow; infinite where they bound nothing.
+    fn pcie_lines(&self) -> f64 {
+        if self.pcie_credits > 0.0 {
+            self.pcie_credits
+        } else {
+            f64::INFINITY
+        }
+    }
 }
 
 /// Predicted performance of a host under the offered traffic.
@@ -197,7 +213,7 @@ impl PredictHost {
     }
 
     /// The device's credits of the IIO, and the latency of its line without contention.
-    fn device(&self, o: &Offered) -> (f64, f64) {
+    fn iio(&self, o: &Offered) -> (f64, f64) {
         if o.device_writes {
             (self.iio_write_credits, self.p2m_write_ns)
         } else {
@@ -205,10 +221,19 @@ impl PredictHost {
         }
     }
 
+    /// Rate in lines per ns that the device's credits of IIO and PCIe allow when a line stays in the IIO for `ns`.
+    fn credits_allow(&self, o: &Offered, ns: f64) -> f64 {
+        (self.iio(o).0 / ns).min(o.pcie_lines() / (ns + o.pcie_ns))
+    }
+
+    /// Stay in the IIO, in ns, at which the device's credits allow the rate `y`.
+    fn stay_at(&self, o: &Offered, y: f64) -> f64 {
+        (self.iio(o).0 / y).min(o.pcie_lines() / y - o.pcie_ns)
+    }
+
     /// Prediction for cores that complete `x` lines per ns; None when the channels cannot carry the load.
     fn at(&self, o: &Offered, x: f64) -> Option<Prediction> {
-        let (credits, unloaded) = self.device(o);
-        let most = (o.device_gbs / LINE).min(credits / unloaded);
+        let most = (o.device_gbs / LINE).min(self.credits_allow(o, self.iio(o).1));
         let mut y = most;
         let mut found = None;
         // The rate of the device and its latency depend on each other; the map contracts quickly.
@@ -322,7 +347,7 @@ impl PredictHost {
             }
             if dw > 0.0 && room < most {
                 next = room;
-                let delay = (self.iio_write_credits / next - self.p2m_write_ns).max(0.0);
+                let delay = self.stay_at(o, next) - self.p2m_write_ns;
                 write_wait = delay.min(self.cha_buffer / (core_writes + next));
                 admission = delay - write_wait;
             }
@@ -331,9 +356,8 @@ impl PredictHost {
         };
         let refresh = self.t_rfc_ns * self.t_rfc_ns / (2.0 * self.t_refi_ns);
         let wait = wait + bank_wait + refresh + miss * (self.t_rcd_ns + self.t_rp_ns);
-        let (credits, unloaded) = self.device(o);
-        let p2m_ns = unloaded + if o.device_writes { write_wait } else { wait } + admission;
-        next = next.min(credits / p2m_ns);
+        let p2m_ns = self.iio(o).1 + if o.device_writes { write_wait } else { wait } + admission;
+        next = next.min(self.credits_allow(o, p2m_ns));
         // A write-back needs admission of its own.
         let c2m_ns = base + wait + admission * kinds;
         let found = Prediction {
@@ -473,6 +497,27 @@ mod tests {
         assert!((p.p2m_gbs * p.p2m_ns / (58.0 * 64.0) - 1.0).abs() < 1e-3 && p.p2m_ns > 300.0, "{p:?}");
         assert!((p.p2m_ns - 265.0 - (p.c2m_ns - 70.0)).abs() < 0.02 * p.c2m_ns, "{p:?}");
         assert!(p.c2m_gbs > 1.05 * ample.c2m_gbs, "{p:?}, {ample:?}");
+    }
+
+    /// Credits of PCIe are held for the flights as well: 16 lines in 300 + 376 ns, and in 265 + 456 ns where they read.
+    #[test]
+    fn credits_of_pcie_bind_over_the_time_that_they_are_held() {
+        for (q, stays, beyond) in [(1, 300.0, 376.0), (2, 265.0, 456.0)] {
+            let o = Offered { pcie_credits: 16.0, pcie_ns: beyond, ..quadrant(q, 0.0) };
+            let p = host().predict(&o);
+            let waits = p.p2m_ns - stays;
+            assert!((p.p2m_gbs - 16.0 * 64.0 / (stays + waits + beyond)).abs() < 1e-6 && waits < 10.0, "{p:?}");
+            let ample = host().predict(&Offered { pcie_credits: 1e4, ..o });
+            assert_eq!(ample.p2m_gbs, 14.0);
+        }
+    }
+
+    /// In quadrant 3 the device's writes wait until no more of them come than the channels carry, whichever credits bind.
+    #[test]
+    fn a_wait_for_the_write_queue_counts_for_credits_of_pcie() {
+        let p = host().predict(&Offered { pcie_credits: 100.0, pcie_ns: 373.0, ..quadrant(3, 6.0) });
+        assert!((p.p2m_gbs - 100.0 * 64.0 / (p.p2m_ns + 373.0)).abs() < 1e-3 && p.p2m_ns > 400.0, "{p:?}");
+        assert!(p.p2m_gbs * p.p2m_ns < 92.0 * 64.0, "{p:?}");
     }
 
     #[test]
