@@ -238,6 +238,14 @@ def test_the_closed_form_knows_the_credits_that_bind_a_device(run, quadrant, cha
         assert abs(off) < 0.06, f"{side}: {100 * off:+.1f} %"
 
 
+@pytest.mark.parametrize("cores", [2, 4, 6])
+def test_the_closed_form_knows_writes_that_take_turns(run, cores):
+    r = run(3, cores, **{"override.caches.llc.write_order": "round_robin"})
+    for side in ("c2m", "p2m"):
+        off = r[f"predicted_{side}_gbs"] / r[f"{side}_gbs"] - 1
+        assert abs(off) < 0.10, f"{side}: {100 * off:+.1f} %"
+
+
 @pytest.mark.parametrize("op, rate", [("p2m_write", "write_gbps"), ("p2m_read", "read_gbps")])
 def test_the_simulated_links_carry_what_the_closed_form_says(run, op, rate):
     from hostnet import model

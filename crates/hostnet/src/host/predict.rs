@@ -9,6 +9,7 @@ use crate::kernel::{ChannelId, Int, LineAddr, NodeId, Time};
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::DramTiming;
 use crate::memory::dram::DramSpec;
+use crate::memory::spec::WriteOrder;
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::{metric, Values};
 use crate::model::predict as model;
@@ -224,6 +225,7 @@ impl Host {
             iio_read_credits: f64::from(controllers * iio.read_buffer),
             llc_lines: (p.caches.llc.size.0 / LINE).to_f64(),
             cha_buffer: f64::from(p.caches.llc.write_buffer),
+            writes_in_turn: p.caches.llc.write_order == WriteOrder::RoundRobin,
             c2m_read_ns: v.get(metric::C2M_READ_UNLOADED_NS)?,
             p2m_read_ns: v.get(metric::P2M_READ_UNLOADED_NS)?,
             p2m_write_ns: v.get(metric::P2M_WRITE_UNLOADED_NS)?,

@@ -71,6 +71,10 @@ pub struct PredictHost {
     pub iio_read_credits: f64,
     /// Largest number of writes that may wait at the CHA.
     pub cha_buffer: f64,
+    /// Whether waiting writes of cores and devices take turns, each in a half of the buffer at the CHA. Otherwise they go in
+    /// the order of their arrival.
+    #[serde(default)]
+    pub writes_in_turn: bool,
     /// Lines that the LLC holds.
     pub llc_lines: f64,
     /// Latency of a core's read without contention.
@@ -340,15 +344,22 @@ impl PredictHost {
             if read_load >= 1.0 {
                 return None;
             }
-            // Rate at which the channels can write beside these reads.
-            let room = ((1.0 - read_load) / write_cost * self.channels - core_writes) * dw / (dw + kw).max(1e-12);
-            if room < 0.0 || (room <= 0.0 && most > 0.0) {
+            // Rate at which the channels can write beside these reads, and the device's part of it.
+            let carried = (1.0 - read_load) / write_cost * self.channels;
+            let room = (carried - core_writes) * dw / (dw + kw).max(1e-12);
+            let due = if self.writes_in_turn { most.min(carried / 2.0) } else { 0.0 };
+            if room < due || (room <= 0.0 && most > 0.0) {
                 return None;
             }
             if dw > 0.0 && room < most {
                 next = room;
                 let delay = self.stay_at(o, next) - self.p2m_write_ns;
-                write_wait = delay.min(self.cha_buffer / (core_writes + next));
+                let (waiting, rate) = if self.writes_in_turn {
+                    (0.5 * self.cha_buffer, next)
+                } else {
+                    (self.cha_buffer, core_writes + next)
+                };
+                write_wait = delay.min(waiting / rate);
                 admission = delay - write_wait;
             }
             let writing = write_load.min(1.0 - read_load);
@@ -358,8 +369,8 @@ impl PredictHost {
         let wait = wait + bank_wait + refresh + miss * (self.t_rcd_ns + self.t_rp_ns);
         let p2m_ns = self.iio(o).1 + if o.device_writes { write_wait } else { wait } + admission;
         next = next.min(self.credits_allow(o, p2m_ns));
-        // A write-back needs admission of its own.
-        let c2m_ns = base + wait + admission * kinds;
+        // A write-back needs admission of its own. Writes in turn let the device alone wait for admission.
+        let c2m_ns = base + wait + if self.writes_in_turn { 0.0 } else { admission * kinds };
         let found = Prediction {
             c2m_gbs: x * LINE,
             p2m_gbs: y * LINE,
@@ -430,6 +441,7 @@ mod tests {
             iio_write_credits: 92.0,
             iio_read_credits: 256.0,
             cha_buffer: 162.0,
+            writes_in_turn: false,
             llc_lines: 405_504.0,
             c2m_read_ns: 70.0,
             p2m_read_ns: 265.0,
@@ -518,6 +530,23 @@ mod tests {
         let p = host().predict(&Offered { pcie_credits: 100.0, pcie_ns: 373.0, ..quadrant(3, 6.0) });
         assert!((p.p2m_gbs - 100.0 * 64.0 / (p.p2m_ns + 373.0)).abs() < 1e-3 && p.p2m_ns > 400.0, "{p:?}");
         assert!(p.p2m_gbs * p.p2m_ns < 92.0 * 64.0, "{p:?}");
+    }
+
+    /// Where both sides write more than the channels carry, turns give each of them half; a side that writes less than half
+    /// loses nothing.
+    #[test]
+    fn writes_in_turn_leave_each_side_its_half() {
+        let fair = PredictHost { writes_in_turn: true, ..host() };
+        for cores in [6.0, 12.0] {
+            let p = fair.predict(&quadrant(3, cores));
+            assert!((p.p2m_gbs / p.c2m_gbs - 1.0).abs() < 0.02, "{cores} cores: {p:?}");
+            let little = fair.predict(&Offered { device_gbs: 8.0, ..quadrant(3, cores) });
+            assert!((little.p2m_gbs - 8.0).abs() < 1e-6, "{cores} cores: {little:?}");
+            let waiting = p.write_wait_ns * p.p2m_gbs / 64.0;
+            assert!(waiting < 82.0 && p.p2m_gbs * p.p2m_ns < 92.0 * 64.0 * 1.001, "{p:?}");
+        }
+        let one = (fair.predict(&quadrant(3, 1.0)), host().predict(&quadrant(3, 1.0)));
+        assert!((one.0.c2m_gbs / one.1.c2m_gbs - 1.0).abs() < 1e-9, "{one:?}");
     }
 
     #[test]
