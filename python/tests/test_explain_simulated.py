@@ -330,6 +330,9 @@ SHORT_PACKETS = {"run.warmup_requests": 1000, "run.requests": 3000}
 CPU = {"traffic.rate": "30 Mpps", "traffic.packet": "64 B", "traffic.flows": 64, "run.load": "fixed"}
 ONE_CHANNEL = {"override.memory.mapping": "RoBaRaCoCh", "tenant.0.cores": 6}
 TURIN = {"platform": "turin", "tenant.0.cores": 4}
+KVS = {
+    "placement.policy": "dma", "traffic.rate": "40 Mrps", "run.load": "fixed", "run.requests": 12_000, "run.warmup_requests": 12_000,
+}  # fmt: skip
 CCNIC_RATE = {
     "traffic.arrivals": "poisson", "traffic.rate": "60 Mpps", "traffic.outstanding": None, "run.warmup_requests": 2000,
     "run.requests": 4000, "tenant.0.app.bytes": "64 B",
@@ -363,6 +366,12 @@ LIMITS = {
     "LFBs": ("quadrant1", SHORT | {"tenant.0.cores": 1}, "override.core.lfb", 2, 4, "of 2 credits of its line fill buffers", "c2m_gbs"),
     "LLC": ("quadrant1", SHORT, "override.caches.llc.quirks.mshrs", 1, 2, "(caches.llc.quirks.mshrs) are", "c2m_gbs"),
     "memory": ("quadrant1", SHORT | ONE_CHANNEL, "override.memory.channels", 1, 2, "The memory channels", "c2m_gbs"),
+    "memory behind one common order": (
+        "kvs", KVS, "override.memory.channels", 4, 8, "The memory channels (memory.channels, memory.standard) are the limit", "throughput_mrps",
+    ),
+    "cores before memory with room": (
+        "kvs", KVS | {"override.memory.channels": 8}, "tenant.0.cores", 4, 8, "so they are the limit", "throughput_mrps",
+    ),
     "memory link": (
         "quadrant1", SHORT | TURIN | {"tenant.0.app.read_fraction": 1.0}, "override.caches.llc.quirks.memory_link.read", "8 GB/s", "16 GB/s",
         "(caches.llc.quirks.memory_link.read) is", "c2m_gbs",
@@ -430,6 +439,22 @@ def test_a_limit_that_binds_is_named_and_twice_as_much_of_it_moves_the_rate(part
     bound, wide = (api.run(scenario, quiet=True) for scenario in (small, twice))
     assert words in explain.of_result(bound).paragraph()
     assert wide[rate] > 1.3 * bound[rate]
+
+
+def test_cores_that_wait_for_full_channels_are_not_the_limit():
+    result = api.run(Scenario.load("kvs").with_(KVS), quiet=True)
+    said = explain.of_result(result).paragraph()
+    assert "% of the time, but mostly wait for memory." in said and "so they are the limit" not in said
+    assert verdict_of(result.data).marks == {"memory": "bottleneck", "cores": "waits"}
+
+
+def test_lines_in_front_of_queues_are_told_where_both_kinds_wait_in_one_order(run):
+    result = api.run(Scenario.load("kvs").with_(KVS), quiet=True)
+    mean = {(row["path"], row["segment"]): row["mean_ns"] for row in result.table("paths").to_dicts()}
+    # Of all lines at the controllers, those of core reads alone: the time in front over the time from the home agent to the data.
+    reads = mean["c2m_read", "mc_queue_wait"] / (mean["c2m_read", "mc_queue_wait"] + mean["c2m_read", "mc_and_dram"])
+    assert explain.of_result(result).facts["in_front_of_queues"] == pytest.approx(reads, abs=0.15)
+    assert "in_front_of_queues" not in explain.of_result(run(3, 6)).facts
 
 
 def test_a_closed_loop_is_not_the_limit_where_a_part_is_full():

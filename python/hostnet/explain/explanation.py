@@ -35,6 +35,10 @@ AMPLE = 10.0
 IDLE = 0.05
 # Share of credits in use from which they bound what takes them; those that return wait for the next sender for the rest.
 CREDITS_FULL = 0.85
+# Share of the lines at memory controllers that waits in front of their queues from which on the channels are full, and the least
+# share of time that the queues are full with it; a burst now and then leaves them idle for the rest. Both assumed.
+IN_FRONT = 1 / 3
+FULL_WITH_IT = 0.25
 # Share of busy time above which cores are the limit.
 CORES_BUSY = 0.95
 # Share of its busy time that a core spends on packets, below which it waits for a full device if others than cores lose the
@@ -136,6 +140,9 @@ class Explanation:
     relief: dict[str, str] = field(default_factory=dict)  # by tenant: what relieves its busy cores
     nic_relief: dict[str, str] = field(default_factory=dict)  # the same of the threads of its CC-NIC
     serving: dict[str, float] = field(default_factory=dict)  # by tenant: share of busy time spent on packets
+    waiting_reads: dict[str, float] = field(
+        default_factory=dict
+    )  # by tenant: a core's reads that wait longer than unloaded
     # Of each closed loop, what is kept under way, with number and key, and its class of traffic: "p2m", or "" for both.
     closed_loops: list[tuple[str, str]] = field(default_factory=list)
     tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
@@ -346,14 +353,29 @@ class Explanation:
                 so = "they bound what passes through them"
             if key not in without:
                 said.append(f"{credits} are {100 * f[key]:.0f} % in use: {so}.")
-        full = {"read": f.get("rpq_full", 0), "write": f.get("wpq_full", 0)}
-        if max(full.values()) >= CREDITS_FULL and "mem_channel_util" in f:
-            which = " and ".join(f"{name} queues {100 * x:.0f} %" for name, x in full.items() if x >= CREDITS_FULL)
-            said.append(
-                f"The memory channels (memory.channels, memory.standard) are the limit: their {which} of the time full, the "
-                f"data bus of the busiest {100 * f['mem_channel_util']:.0f} % of the time carrying lines."
-            )
+        if so := self._channels_full():
+            said.append(f"The memory channels (memory.channels, memory.standard) are the limit: {so}.")
         return said
+
+    def _channels_full(self) -> str:
+        """Clause that says how full the memory channels are; empty where they are not."""
+        f = self.facts
+        if "mem_channel_util" not in f:
+            return ""
+        bus = f"the data bus of the busiest {100 * f['mem_channel_util']:.0f} % of the time carrying lines"
+        full = {"read": f.get("rpq_full", 0), "write": f.get("wpq_full", 0)}
+        if max(full.values()) >= CREDITS_FULL:
+            which = " and ".join(f"{name} queues {100 * x:.0f} %" for name, x in full.items() if x >= CREDITS_FULL)
+            return f"their {which} of the time full, {bus}"
+        if f.get("in_front_of_queues", 0) >= IN_FRONT and sum(full.values()) >= FULL_WITH_IT:
+            return f"{100 * f['in_front_of_queues']:.0f} % of the lines at their controllers wait in front of the queues, {bus}"
+        return ""
+
+    def waits_for_memory(self, tenant: str | None = None) -> bool:
+        """Whether the cores of a tenant, or of all tenants, are busy because they wait for memory, a part of which is full."""
+        waiting = [reads for name, reads in self.waiting_reads.items() if tenant in (None, name)]
+        links = any(self.facts.get(key, 0.0) >= LINK_FULL for key in _TO_MEMORY)
+        return bool(links or self._channels_full()) and bool(waiting) and min(waiting) >= WAITS
 
     def waits_for_device(self, tenant: str | None = None) -> bool:
         """Whether the cores of a tenant, or of all tenants, are busy because they wait for a device that is full."""
@@ -377,16 +399,24 @@ class Explanation:
         listed = f"{', '.join(part for part, _ in before)} and {last} are" if before else f"{last} {be}"
         return f"for the device: {listed} the limit"
 
+    def waits_for(self, tenant: str | None = None) -> str:
+        """The end of a sentence about the busy cores of a tenant, or of all tenants, that mostly wait; empty where they do not."""
+        if self.waits_for_device(tenant):
+            return self.for_the_device()
+        return "for memory" if self.waits_for_memory(tenant) else ""
+
     def _busy_cores(self) -> list[str]:
-        all_wait = self.waits_for_device()
-        if self.facts.get("cores_busy", 0.0) > CORES_BUSY and all_wait == any(map(self.waits_for_device, self.serving)):
-            so = f"but mostly wait {self.for_the_device()}" if all_wait else "so they are the limit"
+        wait = self.waits_for()
+        some = any(map(self.waits_for, {*self.serving, *self.waiting_reads}))
+        if self.facts.get("cores_busy", 0.0) > CORES_BUSY and bool(wait) == some:
+            so = f"but mostly wait {wait}" if wait else "so they are the limit"
             return [f"The cores are busy {self._sure('cores_busy', 100)} % of the time, {so}."]
         said = []
         for tenant, (n, of) in self.busy_cores.items():
-            if n and self.waits_for_device(tenant):
-                wait = f"but mostly {'wait' if n > 1 else 'waits'} {self.for_the_device()}"
-                said.append(f"{_all_the_time('core', tenant, n, of)}, {wait}.")
+            if n and (wait := self.waits_for(tenant)):
+                said.append(
+                    f"{_all_the_time('core', tenant, n, of)}, but mostly {'wait' if n > 1 else 'waits'} {wait}."
+                )
             elif n:
                 said.append(f"{_all_the_time('core', tenant, n, of)} and {_bound(n, of)}; {self.relief[tenant]}.")
         return said + [

@@ -94,6 +94,8 @@ def explain(result: Result) -> Explanation:
     facts |= {name: facts[name] * channels_per_used(m) for name in _OF_CHANNELS if name in facts}
     facts |= {name: min(facts[name], 1.0) for name in ("wpq_full", "rpq_full") if name in facts}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
+    if (share := _in_front_of_queues(result)) is not None:
+        facts["in_front_of_queues"] = share
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row on purpose, unloaded as well
         facts.pop("row_miss_ratio", None)
     of_packets = _of_packets(m, result.spec)
@@ -122,6 +124,7 @@ def explain(result: Result) -> Explanation:
         relief={name: advice.of_cores(result.spec, i, cores[name]) for name, i in _found(result.spec, cores)},
         nic_relief={name: advice.of_nic_threads(result.spec, i) for name, i in _found(result.spec, nic_threads)},
         serving=_serving(result, cores),
+        waiting_reads=_waiting_reads(result),
         closed_loops=_closed_loops(result),
         tenants=tenants.several(result.data),
         notes=[*result.warnings, *([said] if (said := of_first(result.data)) else [])],
@@ -233,6 +236,49 @@ def _serving(result: Result, busy: Mapping[str, list[float]]) -> dict[str, float
         if of > 0 and row["service_mean_us"] is not None and row["throughput_mops"] is not None:
             found[row["tenant"]] = min(row["throughput_mops"] * row["service_mean_us"] / of, 1.0)
     return found
+
+
+def _in_front_of_queues(result: Result) -> float | None:
+    """Of the lines at the memory controllers, the share that waits in front of their queues, where reads and writes wait there
+    in one order; None for other controllers.
+
+    A queue of such a controller may have room while requests wait: after each command one request enters, and only where
+    both queues have room. The share of time that the queues are full then tells too little.
+    """
+    platform = result.spec.get("platform") or {}
+    quirks = (platform.get("memory") or {}).get("quirks") or {}
+    m = result.metrics
+    if quirks.get("overflow") != "shared" or not {"paths", "domains"} <= set(result.tables):
+        return None
+    # By Little's law, reads that wait are their rate times their mean wait.
+    rates = {row["domain"]: row["arrivals_per_us"] or 0.0 for row in result.table("domains").to_dicts()}
+    before = sum(
+        rates.get(f"path {row['path']}", 0.0) * (row["mean_ns"] or 0.0) / 1e3
+        for row in result.table("paths").to_dicts()
+        if row["segment"] == "mc_queue_wait" and row["path"].endswith("_read")
+    )
+    if not ((platform.get("caches") or {}).get("llc") or {}).get("quirks", {}).get("memory_link"):
+        before += m.get("cha_wait_writes") or 0.0  # with a link, writes that wait for it count as well
+    within = ((m.get("rpq_occ") or 0.0) + (m.get("wpq_occ") or 0.0)) * (m.get("channels") or 0.0)
+    return before / (before + within) if before + within > 0 else None
+
+
+def _waiting_reads(result: Result) -> dict[str, float]:
+    """Of each tenant that handles packets, the mean number of line fill buffers of a core that wait longer than unloaded."""
+    unloaded = result.metrics.get("c2m_read_unloaded_ns")
+    if not unloaded or not {"cores", "tenants", "domains"} <= set(result.tables):
+        return {}
+    waiting = {}
+    for row in result.table("domains").to_dicts():
+        core = re.fullmatch(r"core (\d+) line fill buffers", row["domain"])
+        if core and row["latency_ns"]:
+            waiting[int(core[1])] = row["occupancy_avg"] * max(1 - unloaded / row["latency_ns"], 0.0)
+    handle = {r["tenant"] for r in result.table("tenants").to_dicts() if r["app"] not in _OWN_WORK}
+    of: dict[str, list[float]] = {}
+    for row in result.table("cores").to_dicts():
+        if row["tenant"] in handle and row.get("side", "host") == "host":
+            of.setdefault(row["tenant"], []).append(waiting.get(row["core"], 0.0))
+    return {tenant: sum(cores) / len(cores) for tenant, cores in of.items()}
 
 
 # Share of what a closed loop may have under way that is under way at least where the loop is the limit. It is not the whole,

@@ -147,6 +147,9 @@ def _busy_cores(ex: Explanation) -> Verdict | None:
     if ex.waits_for_device():
         said = f"The cores wait {ex.for_the_device()}{_lost(ex)}."
         return Verdict(said, marks={"device": BOTTLENECK, "cores": WAITS}, busy_cores=True)
+    if ex.waits_for_memory():
+        said = f"The cores wait for memory, which is the bottleneck{_lost(ex)}."
+        return Verdict(said, marks={"memory": BOTTLENECK, "cores": WAITS}, busy_cores=True)
     said = f"The cores are the bottleneck: they are busy {100 * share:.0f} % of the time{_lost(ex)}."
     return Verdict(said, marks={"cores": BOTTLENECK}, busy_cores=True)
 
