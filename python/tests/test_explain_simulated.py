@@ -457,6 +457,18 @@ def test_lines_in_front_of_queues_are_told_where_both_kinds_wait_in_one_order(ru
     assert "in_front_of_queues" not in explain.of_result(run(3, 6)).facts
 
 
+def test_a_write_buffer_that_bounds_nothing_is_no_part_of_the_explanation():
+    """`caches.llc.write_buffer` has no effect beside miss status holding registers, so that no rate moves with it."""
+    few, ample = (
+        api.run(Scenario.load("kvs").with_({**KVS, "override.caches.llc.write_buffer": n}), quiet=True)
+        for n in (8, 65536)
+    )
+    assert few["throughput_mrps"] == ample["throughput_mrps"]
+    ex = explain.of_result(few)
+    assert few["cha_wait_util"] > 1 and "caches.llc.write_buffer" not in ex.paragraph()
+    assert "writes that wait at the CHA" not in [d.name for d in ex.domains]
+
+
 def test_a_closed_loop_is_not_the_limit_where_a_part_is_full():
     medium = {**SHORT, "peripheral.0.media_rate": "4 Gbps"}
     said = explain.of_result(api.run(Scenario.load("quadrant1").with_(medium), quiet=True)).paragraph()

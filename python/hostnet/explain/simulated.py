@@ -93,6 +93,9 @@ def explain(result: Result) -> Explanation:
     facts = {name: value for name, metric in _FACTS.items() if (value := m.get(metric)) is not None}
     facts |= {name: facts[name] * channels_per_used(m) for name in _OF_CHANNELS if name in facts}
     facts |= {name: min(facts[name], 1.0) for name in ("wpq_full", "rpq_full") if name in facts}
+    write_buffer = _has_write_buffer(result.spec)
+    if not write_buffer:
+        facts.pop("cha_wait_util", None)
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if (share := _in_front_of_queues(result)) is not None:
         facts["in_front_of_queues"] = share
@@ -160,7 +163,8 @@ def explain(result: Result) -> Explanation:
     if device:
         _device(ex, m, device)
     if "domains" in result.tables:
-        _inside(ex, result.table("domains").to_dicts(), m)
+        rows = result.table("domains").to_dicts()
+        _inside(ex, [r for r in rows if write_buffer or r["domain"] != "home agent write buffer"], m)
     _queues(ex, m, result.spec, known)
     # Stalls for memory count as busy time, so that this says something only of cores that miss no lines.
     if ex.regime == "idle" and "cores_busy" not in facts and _never_idle(result.spec):
@@ -236,6 +240,13 @@ def _serving(result: Result, busy: Mapping[str, list[float]]) -> dict[str, float
         if of > 0 and row["service_mean_us"] is not None and row["throughput_mops"] is not None:
             found[row["tenant"]] = min(row["throughput_mops"] * row["service_mean_us"] / of, 1.0)
     return found
+
+
+def _has_write_buffer(spec: Mapping[str, Any]) -> bool:
+    """Whether `caches.llc.write_buffer` limits anything: with miss status holding registers it limits admitted write-backs alone."""
+    llc = ((spec.get("platform") or {}).get("caches") or {}).get("llc") or {}
+    quirks = llc.get("quirks") or {}
+    return not quirks.get("mshrs") or quirks.get("writebacks") == "admitted"
 
 
 def _in_front_of_queues(result: Result) -> float | None:
