@@ -1,7 +1,7 @@
 //! The messages by which a host and a NIC process agree: reading and writing bytes, no more.
 //!
 //! ```text
-//! host -> NIC   magic "CCNC" | version | bytes | features | required | words | rss words | words.. | rss words..
+//! host -> NIC   magic "CCNC" | version | bytes | features | required | term | words | rss words | words.. | rss words..
 //!               beside it: the region's descriptor and, in event mode, one socket per queue pair
 //! NIC -> host   magic "CCNC" | version | bytes | status   | features | sentence
 //! ```
@@ -18,10 +18,10 @@ const MAGIC: u32 = u32::from_le_bytes(*b"CCNC");
 /// First word of a request for the NIC's counters.
 const STATS: u32 = u32::from_le_bytes(*b"CCST");
 /// Version of the protocol: incompatible changes above, compatible ones below.
-pub const VERSION: u32 = 2 << 16;
+pub const VERSION: u32 = 3 << 16;
 /// Longest message, in bytes.
 pub const LONGEST: usize = 1024;
-const HEAD: usize = 7;
+const HEAD: usize = 8;
 const ANSWER_HEAD: usize = 5;
 
 /// Set of features beyond moving packets that one side has, or that both have agreed on.
@@ -73,6 +73,8 @@ pub struct Hello {
     pub rss: Rss,
     /// Features that the host can use.
     pub features: Features,
+    /// Number of the NIC among those of the region, by which its acknowledgements are told from those of its predecessors.
+    pub term: u32,
 }
 
 /// A request that arrives at a NIC's socket.
@@ -89,8 +91,9 @@ impl Hello {
     pub fn to_bytes(&self) -> Vec<u8> {
         let (config, rss) = (self.config.to_words(), self.rss.to_words());
         let words = HEAD + config.len() + rss.len();
-        let head = [MAGIC, VERSION, 4 * words as u32, self.features.0, 0, config.len() as u32, rss.len() as u32];
-        head.iter().chain(&config).chain(&rss).flat_map(|w| w.to_le_bytes()).collect()
+        let lengths = [config.len() as u32, rss.len() as u32];
+        let head = [MAGIC, VERSION, 4 * words as u32, self.features.0, 0, self.term];
+        head.iter().chain(&lengths).chain(&config).chain(&rss).flat_map(|w| w.to_le_bytes()).collect()
     }
 }
 
@@ -156,7 +159,7 @@ pub fn request(bytes: &[u8]) -> Result<Request, Error> {
             required & !Features::ALL.0
         )));
     }
-    let (words, rss_words) = (field(5)? as usize, field(6)? as usize);
+    let (term, words, rss_words) = (field(5)?, field(6)? as usize, field(7)? as usize);
     // The length is bounded, so these sums cannot overflow once they are compared with it.
     if words > LONGEST || rss_words != Rss::WORDS || HEAD + words + rss_words != bytes.len() / 4 {
         return Err(nonsense("its parts do not fill it"));
@@ -166,7 +169,7 @@ pub fn request(bytes: &[u8]) -> Result<Request, Error> {
     let mut spread = [0; Rss::WORDS];
     spread.copy_from_slice(&all[words..]);
     let rss = Rss::from_words(&spread, config.served())?;
-    Ok(Request::Hello(Box::new(Hello { config, rss, features: Features(offered).and(Features::ALL) })))
+    Ok(Request::Hello(Box::new(Hello { config, rss, features: Features(offered).and(Features::ALL), term })))
 }
 
 /// The NIC's answer: the features it agrees to, or why it refuses.
@@ -204,7 +207,7 @@ mod tests {
 
     fn hello() -> Hello {
         let config = Config { queues: 3, mtu: 1500, poll_us: 50, ..Config::default() };
-        Hello { features: Features::offer(&config), rss: Rss::default(), config }
+        Hello { features: Features::offer(&config), rss: Rss::default(), config, term: 7 }
     }
 
     fn patched(at: usize, value: u32) -> Vec<u8> {
@@ -224,8 +227,8 @@ mod tests {
 
     #[test]
     fn another_major_version_is_refused_and_a_newer_minor_one_is_not() {
-        let e = request(&patched(1, 3 << 16 | 7)).expect_err("incompatible");
-        assert!(e.to_string().contains("version 3.7") && e.to_string().contains("2.0"), "{e}");
+        let e = request(&patched(1, 2 << 16 | 7)).expect_err("incompatible");
+        assert!(e.to_string().contains("version 2.7") && e.to_string().contains("3.0"), "{e}");
         assert!(request(&patched(1, VERSION | 9)).is_ok());
         assert!(request(&patched(4, 1 << 20)).is_err(), "a required feature that is unknown");
         let Ok(Request::Hello(h)) = request(&patched(3, u32::MAX)) else { panic!("unknown offers are ignored") };
@@ -238,7 +241,7 @@ mod tests {
         let (config, rss) = (whole.config.to_words(), whole.rss.to_words());
         let message = |config: &[u32]| -> Vec<u8> {
             let n = HEAD + config.len() + rss.len();
-            let head = [MAGIC, VERSION, 4 * n as u32, 0, 0, config.len() as u32, rss.len() as u32];
+            let head = [MAGIC, VERSION, 4 * n as u32, 0, 0, 0, config.len() as u32, rss.len() as u32];
             head.iter().chain(config).chain(&rss).flat_map(|w| w.to_le_bytes()).collect()
         };
         let Ok(Request::Hello(h)) = request(&message(&config[..27])) else { panic!("an older host") };

@@ -14,7 +14,7 @@ use crate::handshake::{Features, Hello};
 use crate::layout::{self, RegionLayout};
 use crate::ledger::Owner;
 use crate::mem::Mem;
-use crate::nic::{Link, NicPort};
+use crate::nic::{attach, Link, NicPort};
 use crate::queue::{Doors, HostQueue};
 use crate::raw::Region;
 use crate::reset;
@@ -32,6 +32,8 @@ pub struct HostPort {
     /// Receive-side scaling that the next NIC gets beside the configuration.
     rss: Rss,
     peer: Peer,
+    /// Number of the last NIC; see [`reset`].
+    term: u32,
     doors: Arc<Doors>,
     epoch: u64,
     resets: u64,
@@ -83,6 +85,7 @@ impl HostPort {
             doors: Doors::new(config.queues),
             shared: Shared::new(region, config, lay),
             peer: Peer::None,
+            term: 0,
             epoch: 0,
             resets: 0,
             used: false,
@@ -172,16 +175,18 @@ impl HostPort {
             return;
         }
         self.epoch += 1;
-        reset::ask(&self.shared.region, self.epoch);
         // One that does not stop loses the connection all the same.
-        let _ = self.await_stop(self.epoch);
+        let _ = self.stop(self.epoch);
         self.dismiss();
     }
 
     /// Cuts the NIC off: it never starts again, even if it only slept.
     fn dismiss(&mut self) {
-        if let Peer::Local(link) = &self.peer {
-            link.revoke();
+        match &self.peer {
+            Peer::None => {}
+            Peer::Local(link) => link.revoke(),
+            // A child of this process may have the connection open, too. The NIC may have closed it already.
+            Peer::Socket(stream) => drop(stream.shutdown(std::net::Shutdown::Both)),
         }
         self.peer = Peer::None;
         self.agree(Features::default());
@@ -195,10 +200,10 @@ impl HostPort {
     pub fn local_nic(&mut self) -> Result<NicPort, Error> {
         self.vacant()?;
         let ends = self.bells()?;
-        let link = Link::local();
-        let offer =
-            Hello { config: self.offered.clone(), rss: self.rss.clone(), features: Features::offer(&self.offered) };
+        let offer = self.offer();
+        let link = Link::local(offer.term);
         self.agree(offer.features);
+        attach(&self.shared.region, &offer);
         let nic = NicPort::new(self.shared.region.clone(), offer, link.clone(), ends);
         self.peer = Peer::Local(link);
         self.used = true;
@@ -209,20 +214,43 @@ impl HostPort {
     pub fn connect(&mut self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
         self.vacant()?;
         let ends = self.bells()?;
-        let offer =
-            Hello { config: self.offered.clone(), rss: self.rss.clone(), features: Features::offer(&self.offered) };
-        let (stream, features) = channel::offer(path.as_ref(), &self.shared.region, &offer, ends)?;
-        self.peer = Peer::Socket(stream);
-        self.agree(features);
-        self.used = true;
-        Ok(())
+        let offer = self.offer();
+        match channel::offer(path.as_ref(), &self.shared.region, &offer, ends) {
+            Ok((stream, features)) => {
+                self.peer = Peer::Socket(stream);
+                self.agree(features);
+                self.used = true;
+                Ok(())
+            }
+            Err(e) => {
+                self.withdraw();
+                Err(e)
+            }
+        }
     }
 
-    /// Creates new wake-up sockets and returns the NIC's ends, in event mode; nobody acknowledges anything yet.
-    fn bells(&mut self) -> Result<Vec<OwnedFd>, Error> {
+    /// Makes the offer to the next NIC, in its message and in the control words.
+    fn offer(&mut self) -> Hello {
+        self.term = reset::next_term(self.term);
         for q in 0..self.shared.config.queues as usize {
-            reset::acknowledge(&self.shared.region, q, 0);
+            reset::offer(&self.shared.region, q, self.term);
         }
+        Hello {
+            config: self.offered.clone(),
+            rss: self.rss.clone(),
+            features: Features::offer(&self.offered),
+            term: self.term,
+        }
+    }
+
+    /// Takes the offer back. A NIC that has not attached itself never will; one that has may have used the rings.
+    fn withdraw(&mut self) {
+        self.used |= !reset::withdraw(&self.shared.region, 0, self.term);
+        self.term = reset::next_term(self.term);
+    }
+
+    /// Creates new wake-up sockets and returns the NIC's ends, in event mode.
+    fn bells(&mut self) -> Result<Vec<OwnedFd>, Error> {
         if self.offered.poll_us == 0 {
             return Ok(Vec::new());
         }
@@ -279,8 +307,7 @@ impl HostPort {
         {
             return Err(Error::Usage("recover needs every open queue of the port"));
         }
-        reset::ask(&self.shared.region, self.epoch + 1);
-        let stopped = self.await_stop(self.epoch + 1);
+        let stopped = self.stop(self.epoch + 1);
         if !stopped || !self.peer_alive() {
             self.dismiss();
         }
@@ -298,17 +325,20 @@ impl HostPort {
         }
     }
 
-    fn await_stop(&self, epoch: u64) -> bool {
+    /// Asks the NIC to stop for `epoch`; false if it lives and has not stopped in time.
+    fn stop(&self, epoch: u64) -> bool {
         let deadline = Instant::now() + QUIESCE;
         let region = &self.shared.region;
         let queues = self.offered.served() as usize;
+        (0..queues).for_each(|q| reset::repair(region, q, self.term));
+        reset::ask(region, epoch);
         for q in 0..queues {
             if reset::must_wake(region, layout::w_nic_sleeps(q)) {
                 self.shared.bells.ring(q);
             }
         }
         while self.peer_alive() {
-            if (0..queues).all(|q| reset::stopped(region, q, epoch)) {
+            if (0..queues).all(|q| reset::stopped(region, q, self.term, epoch)) {
                 return true;
             }
             if Instant::now() > deadline {

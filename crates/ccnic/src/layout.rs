@@ -9,7 +9,7 @@ use crate::pool::FreeRing;
 use crate::ring::Shape;
 
 /// First word of a region: the name, with the version of the layout in the low byte.
-pub(crate) const MAGIC: u64 = 0x4343_4e49_4300_0002;
+pub(crate) const MAGIC: u64 = 0x4343_4e49_4300_0003;
 const PAGE: usize = 4096;
 const LINE: usize = 64;
 const LINE_WORDS: usize = LINE / 8;
@@ -23,7 +23,7 @@ pub(crate) const W_EPOCH_ASK: usize = LINE_WORDS;
 pub(crate) const W_EPOCH_GO: usize = LINE_WORDS + 1;
 /// Word that is not zero while a side has found no buffer: the sides then give back the free ones in their stacks.
 pub(crate) const W_HUNGER: usize = 2 * LINE_WORDS;
-/// Per queue, written by the NIC: the epoch it has stopped for, its fault, and whether it sleeps.
+/// Per queue, written by the NIC: its term and the epoch it has stopped for, its fault, and whether it sleeps.
 pub(crate) fn w_ack(queue: usize) -> usize {
     (FIXED_LINES + 2 * queue) * LINE_WORDS
 }

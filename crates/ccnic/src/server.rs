@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::handshake::{self, Features, Hello, Request};
 use crate::layout::{self, RegionLayout};
 use crate::mem::Mem;
-use crate::nic::{Link, NicPort};
+use crate::nic::{attach, Link, NicPort};
 use crate::raw::Region;
 
 /// Most handshakes under way at the same time; one more pushes the oldest out.
@@ -78,12 +78,13 @@ impl Offer {
 
     /// Maps the region and answers the host, or refuses it and says why.
     pub fn accept(mut self) -> Result<NicPort, Error> {
-        match self.attach() {
+        match self.map() {
             Ok((region, bells)) => {
                 let agreed = self.hello.features.and(self.features);
                 send_all(&self.stream, &handshake::answer(Ok(agreed)), &[])?;
                 let hello = Hello { features: agreed, ..self.hello };
-                Ok(NicPort::new(region, hello, Link::socket(self.stream), bells))
+                let link = Link::socket(self.stream, hello.term);
+                Ok(NicPort::new(region, hello, link, bells))
             }
             Err(e) => {
                 self.refuse(&e);
@@ -98,7 +99,8 @@ impl Offer {
         let _ = send_all(&self.stream, &handshake::answer(Err(&why.to_string())), &[]);
     }
 
-    fn attach(&mut self) -> Result<(Region, Vec<OwnedFd>), Error> {
+    /// Maps the region and takes it for this NIC.
+    fn map(&mut self) -> Result<(Region, Vec<OwnedFd>), Error> {
         let config = &self.hello.config;
         let bells = if self.hello.features.has(Features::EVENT) { config.queues as usize } else { 0 };
         if self.fds.len() != 1 + bells {
@@ -124,6 +126,9 @@ impl Offer {
         let region = Region::from_fd(fd, bytes, config.huge)?;
         if region.get(layout::W_MAGIC) != layout::MAGIC {
             return Err(Error::Peer("the region was not made by this version of the library".into()));
+        }
+        if !attach(&region, &self.hello) {
+            return Err(Error::Peer("the host has turned to another NIC meanwhile".into()));
         }
         Ok((region, ends))
     }

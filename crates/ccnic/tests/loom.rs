@@ -17,11 +17,19 @@ use loom::sync::Arc;
 struct Model {
     words: Vec<AtomicU64>,
     payload: Vec<UnsafeCell<u64>>,
+    /// True where words are stored by exchange. Loom lets a plain store fall between the two halves of another thread's
+    /// compare-and-swap, which no machine does.
+    exchange: bool,
 }
 
 impl Model {
     fn new(words: usize, buffers: usize) -> Arc<Model> {
+        Model::with(words, buffers, false)
+    }
+
+    fn with(words: usize, buffers: usize, exchange: bool) -> Arc<Model> {
         Arc::new(Model {
+            exchange,
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
             payload: (0..buffers).map(|_| UnsafeCell::new(0)).collect(),
         })
@@ -49,7 +57,11 @@ impl Mem for Model {
         self.words[word].store(value, Ordering::Relaxed)
     }
     fn put_release(&self, word: usize, value: u64) {
-        self.words[word].store(value, Ordering::Release)
+        if self.exchange {
+            self.words[word].swap(value, Ordering::Release);
+        } else {
+            self.words[word].store(value, Ordering::Release)
+        }
     }
     fn add(&self, word: usize, value: u64) -> u64 {
         self.words[word].fetch_add(value, Ordering::AcqRel)
@@ -244,6 +256,12 @@ fn lent_buffers_are_swept_after_their_payload_was_read() {
 /// Words of the control pages, a NIC's two queues included; one more for what a reset clears.
 const CONTROL: usize = 64;
 
+/// The NIC of `term` takes queue `queue`.
+fn attach(mem: &Model, queue: usize, term: u32) {
+    reset::offer(mem, queue, term);
+    assert!(reset::attach(mem, queue, term));
+}
+
 /// A reset: the host rewrites the rings only when the queue has stopped, and the queue uses them
 /// only when the host has finished. Another queue that is closed is not waited for.
 #[test]
@@ -251,8 +269,8 @@ fn a_reset_never_meets_a_running_queue() {
     check(|| {
         let mem = Model::new(CONTROL, 1);
         reset::go(&*mem, 1);
-        reset::acknowledge(&*mem, 0, 1);
-        reset::acknowledge(&*mem, 1, reset::CLOSED);
+        (0..2).for_each(|q| attach(&mem, q, 1));
+        reset::acknowledge(&*mem, 0, 1, 1);
         let other = mem.clone();
         let queue = loom::thread::spawn(move || {
             let (mut epoch, mut running) = (1, true);
@@ -261,7 +279,7 @@ fn a_reset_never_meets_a_running_queue() {
                 if ask != epoch {
                     epoch = ask;
                     running = false;
-                    reset::acknowledge(&*other, 0, ask);
+                    reset::acknowledge(&*other, 0, 1, ask);
                 }
                 running |= reset::may_run(&*other, epoch);
                 if running {
@@ -270,10 +288,10 @@ fn a_reset_never_meets_a_running_queue() {
                 }
                 loom::thread::yield_now();
             }
-            reset::acknowledge(&*other, 0, reset::CLOSED);
+            reset::acknowledge(&*other, 0, 1, reset::CLOSED);
         });
         reset::ask(&*mem, 2);
-        while !(0..2).all(|q| reset::stopped(&*mem, q, 2)) {
+        while !(0..2).all(|q| reset::stopped(&*mem, q, 1, 2)) {
             loom::thread::yield_now();
         }
         mem.write(0, 0);
@@ -287,11 +305,11 @@ fn a_reset_never_meets_a_running_queue() {
 fn a_queue_that_opens_during_a_reset_is_not_overlooked() {
     check(|| {
         let mem = Model::new(CONTROL, 1);
-        reset::acknowledge(&*mem, 0, reset::CLOSED);
+        attach(&mem, 0, 1);
         reset::go(&*mem, 1);
         let other = mem.clone();
         let nic = loom::thread::spawn(move || {
-            reset::open(&*other, 0);
+            reset::open(&*other, 0, 1);
             let ask = reset::asked(&*other);
             if ask == 1 {
                 // It runs in the old epoch for a round, and then sees the question.
@@ -304,14 +322,53 @@ fn a_queue_that_opens_during_a_reset_is_not_overlooked() {
                 }
                 loom::thread::yield_now();
             };
-            reset::acknowledge(&*other, 0, ask);
+            reset::acknowledge(&*other, 0, 1, ask);
         });
         reset::ask(&*mem, 2);
-        while !reset::stopped(&*mem, 0, 2) {
+        while !reset::stopped(&*mem, 0, 1, 2) {
             loom::thread::yield_now();
         }
         mem.write(0, 2);
         nic.join().expect("nic");
+    });
+}
+
+/// A NIC that was replaced wakes up at any instant and says whatever it has to say: that it has stopped, that it opens, that it
+/// leaves. None of it counts for its successor, and none of it hides what the successor says.
+#[test]
+fn a_replaced_nic_never_speaks_for_its_successor() {
+    check(|| {
+        let mem = Model::with(CONTROL, 0, true);
+        attach(&mem, 0, 1);
+        reset::go(&*mem, 1);
+        let other = mem.clone();
+        let old = loom::thread::spawn(move || {
+            let ask = reset::asked(&*other);
+            reset::acknowledge(&*other, 0, 1, ask);
+            reset::open(&*other, 0, 1);
+            reset::acknowledge(&*other, 0, 1, reset::CLOSED);
+            assert!(!reset::attach(&*other, 0, 1));
+        });
+        attach(&mem, 0, 2);
+        reset::open(&*mem, 0, 2);
+        reset::ask(&*mem, 2);
+        assert!(!reset::stopped(&*mem, 0, 2, 2), "the successor has said nothing");
+        reset::acknowledge(&*mem, 0, 2, 2);
+        assert!(reset::stopped(&*mem, 0, 2, 2), "and now it has");
+        old.join().expect("the old NIC");
+    });
+}
+
+/// A host that gives up on a NIC which attaches itself at that moment: both know which of them was first.
+#[test]
+fn an_offer_is_taken_or_withdrawn_and_never_both() {
+    check(|| {
+        let mem = Model::with(CONTROL, 0, true);
+        reset::offer(&*mem, 0, 1);
+        let other = mem.clone();
+        let nic = loom::thread::spawn(move || reset::attach(&*other, 0, 1));
+        let withdrawn = reset::withdraw(&*mem, 0, 1);
+        assert!(withdrawn != nic.join().expect("the NIC"));
     });
 }
 

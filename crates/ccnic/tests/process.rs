@@ -26,6 +26,14 @@ impl Nic {
         Nic { child, socket }
     }
 
+    /// Sends a signal and waits until it has taken effect.
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill runs").success());
+        let stopped = || std::fs::read_to_string(format!("/proc/{id}/stat")).expect("alive").contains(") T ");
+        wait(|| stopped() == (name == "STOP"));
+    }
+
     fn kill(&mut self) {
         self.child.kill().expect("kill -9");
         self.child.wait().expect("reaped");
@@ -108,6 +116,32 @@ fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
         }
         exchange(&mut queue, 2000);
         assert_eq!(port.resets(), 3);
+    }
+}
+
+/// A NIC that was stopped, replaced, and goes on acknowledges no reset in its successor's place.
+#[test]
+fn a_replaced_nic_that_wakes_up_does_not_acknowledge_for_its_successor() {
+    for config in [Config::default(), Config { poll_us: 50, ..Config::default() }] {
+        let nics = ["first", "second", "third"].map(|name| Nic::start(&format!("replaced-{name}")));
+        let mut port = HostPort::create(config).expect("region");
+        let mut queue = port.queue(0).expect("first");
+        connect(&mut port, &nics[0]);
+        exchange(&mut queue, 100);
+        nics[0].signal("STOP");
+        assert!(matches!(port.recover(&mut [&mut queue]), Err(Error::Peer(_))), "it does not stop its queues");
+        connect(&mut port, &nics[1]);
+        exchange(&mut queue, 100);
+        nics[0].signal("CONT");
+        // It finds that it was replaced, and is there for the next host.
+        wait(|| ccnic::read_stats(&nics[0].socket).expect("alive").contains("hosts 0\n"));
+        nics[1].signal("STOP");
+        assert!(matches!(port.recover(&mut [&mut queue]), Err(Error::Peer(_))), "nobody answers for it");
+        assert!(!port.peer_alive());
+        connect(&mut port, &nics[2]);
+        exchange(&mut queue, 100);
+        port.recover(&mut [&mut queue]).expect("it follows");
+        exchange(&mut queue, 100);
     }
 }
 

@@ -91,7 +91,7 @@ fn wait(mut done: impl FnMut() -> bool) {
 }
 
 fn hello(config: Config) -> Vec<u8> {
-    Hello { config, rss: Rss::default(), features: Features::RSS }.to_bytes()
+    Hello { config, rss: Rss::default(), features: Features::RSS, term: 0 }.to_bytes()
 }
 
 fn send(stream: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
@@ -206,7 +206,11 @@ fn silent_slow_and_idle_clients_delay_nobody() {
     let start = Instant::now();
     assert!(nic.serves());
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    // Its region is taken, also if the message comes again.
+    let why = offer(&nic, &hello(Config::default()), &[region.as_fd()]).1.expect_err("it has a NIC");
+    assert!(why.contains("another NIC"), "{why}");
     // The greeting may come in two parts.
+    let region = genuine(64 << 20);
     let stream = UnixStream::connect(&nic.socket).expect("listening");
     let whole = hello(Config::default());
     send(&stream, &whole[..50], &[region.as_fd()]);

@@ -20,7 +20,7 @@ use crate::ring::{Consumer, Producer};
 use crate::side::{next_chunk, Shared, Side, Stats};
 
 pub use port::NicPort;
-pub(crate) use port::{Idle, Link, Next};
+pub(crate) use port::{attach, Idle, Link, Next};
 
 /// NIC end of one queue pair. Used by one thread at a time; no call blocks.
 pub struct NicQueue {
@@ -98,21 +98,26 @@ impl NicQueue {
             self.filled.clear();
             self.spare.clear();
             self.side.forget((ask & 0xffff) as u32);
-            reset::acknowledge(&self.region, self.id, ask);
+            (self.tx, self.rx) = rings(&self.side.shared, self.id);
+            reset::acknowledge(&self.region, self.id, self.link.term, ask);
         }
         // A host that has parted from this NIC may be starting the next one.
-        if reset::may_run(&self.region, ask) && self.link.alive() {
-            (self.tx, self.rx) = rings(&self.side.shared, self.id);
-            self.running = true;
-        }
+        self.running = reset::may_run(&self.region, ask) && self.link.alive();
         self.running
+    }
+
+    /// False once the host has asked for a reset: what this NIC finds in its round is of no account then.
+    fn is_current(&self) -> bool {
+        self.running && reset::asked(&self.region) == self.epoch
     }
 
     fn fail(&mut self, fault: Fault) -> Error {
         self.fault = Some(fault);
         self.side.stats.faults += 1;
-        self.region.put_release(layout::w_fault(self.id), fault as u64);
-        self.wake();
+        if self.is_current() {
+            self.region.put_release(layout::w_fault(self.id), fault as u64);
+            self.wake();
+        }
         Error::Fault(fault)
     }
 
@@ -454,7 +459,7 @@ impl NicQueue {
         }
         for q in queues.iter() {
             // One fence orders all of these stores.
-            q.region.put_release(layout::w_nic_sleeps(q.id), 1);
+            reset::lie_down(&q.region, layout::w_nic_sleeps(q.id), q.link.term);
         }
         queues[0].region.heavy_fence();
         if queues.iter().all(|q| !q.waiting()) {
@@ -463,7 +468,7 @@ impl NicQueue {
             queues.iter_mut().for_each(|q| q.side.stats.sleeps += 1);
         }
         for (q, end) in queues.iter().zip(&ends) {
-            q.region.put(layout::w_nic_sleeps(q.id), 0);
+            reset::get_up(&q.region, layout::w_nic_sleeps(q.id), q.link.term);
             bell::hush(end);
         }
         Ok(())
@@ -484,9 +489,9 @@ impl NicQueue {
         self.side.stats
     }
 
-    /// Returns the recycle stacks to the shared pool, before an orderly exit.
+    /// Returns the recycle stacks to the shared pool, before an orderly exit. After a reset they are the host's already.
     pub fn drain(&mut self) {
-        if self.running && self.fault.is_none() {
+        if self.is_current() && self.fault.is_none() {
             self.tx.flush(&self.region);
             self.side.retire();
         }
@@ -496,11 +501,8 @@ impl NicQueue {
 impl Drop for NicQueue {
     /// Gives the stacks back to the pool; no reset waits for this queue any more.
     fn drop(&mut self) {
-        // The host may have reset the port since the last round.
-        if reset::asked(&self.region) == self.epoch {
-            self.drain();
-        }
-        reset::acknowledge(&self.region, self.id, reset::CLOSED);
+        self.drain();
+        reset::acknowledge(&self.region, self.id, self.link.term, reset::CLOSED);
     }
 }
 

@@ -28,16 +28,18 @@ const GLANCE: u32 = 32;
 pub(crate) struct Link {
     revoked: AtomicBool,
     stream: Option<UnixStream>,
+    /// The NIC's number among those of the region; see [`reset`].
+    pub term: u32,
 }
 
 impl Link {
     /// The connection of a NIC in the host's process.
-    pub fn local() -> Arc<Link> {
-        Arc::new(Link { revoked: AtomicBool::new(false), stream: None })
+    pub fn local(term: u32) -> Arc<Link> {
+        Arc::new(Link { revoked: AtomicBool::new(false), stream: None, term })
     }
 
-    pub fn socket(stream: UnixStream) -> Arc<Link> {
-        Arc::new(Link { revoked: AtomicBool::new(false), stream: Some(stream) })
+    pub fn socket(stream: UnixStream, term: u32) -> Arc<Link> {
+        Arc::new(Link { revoked: AtomicBool::new(false), stream: Some(stream), term })
     }
 
     pub fn revoke(&self) {
@@ -63,15 +65,13 @@ pub struct NicPort {
 }
 
 impl NicPort {
+    /// The NIC of a region to which it has [attached](attach) itself.
     pub(crate) fn new(region: Region, hello: Hello, link: Arc<Link>, bells: Vec<OwnedFd>) -> NicPort {
-        let Hello { config, rss, features } = hello;
+        let Hello { config, rss, features, .. } = hello;
         let lay = RegionLayout::new(&config);
         let opened = Opened::new(config.queues);
         let shared = Shared::new(region, config, lay);
         shared.bells.hang(bells);
-        for q in 0..shared.config.queues as usize {
-            reset::acknowledge(&shared.region, q, reset::CLOSED);
-        }
         NicPort { shared, link, rss, features, opened }
     }
 
@@ -104,7 +104,7 @@ impl NicPort {
     /// waits for all open queues, so poll every one.
     pub fn queue(&mut self, id: u32) -> Result<NicQueue, Error> {
         let id = self.opened.take(id)?;
-        reset::open(&self.shared.region, id);
+        reset::open(&self.shared.region, id, self.link.term);
         Ok(NicQueue::new(self.shared.clone(), self.link.clone(), id))
     }
 
@@ -136,6 +136,16 @@ impl NicPort {
             }
         }
     }
+}
+
+/// Takes the region for the NIC that `hello` asks for; false if its host has turned to another NIC.
+pub(crate) fn attach(region: &Region, hello: &Hello) -> bool {
+    // The first queue decides, also where the host withdraws its offer at this moment.
+    let taken = reset::attach(region, 0, hello.term);
+    for q in 1..hello.config.queues as usize {
+        reset::attach(region, q, hello.term);
+    }
+    taken
 }
 
 impl Drop for NicPort {
