@@ -170,7 +170,7 @@ fn checksums_left_to_the_device_and_the_table_of_queues_are_honoured() {
         let mut port = HostPort::create(Config { queues: 3, offload, mtu: 1514, ..Config::default() }).expect("region");
         port.set_rss(Rss::new([1; 40], [2; Rss::ENTRIES], Rss::IP)).expect("queue 2 is served");
         let mut queues: Vec<HostQueue> = (0..3).map(|q| port.queue(q).expect("fresh")).collect();
-        let mut nic = attach(&net, via, &mut port);
+        let mut nic = attach(&net.near, via, &mut port);
         assert_eq!(port.features().has(Features::CHECKSUM), offload > 0);
         assert!(!port.features().has(Features::SEGMENT) || via == "packet" && offload > 0);
 
@@ -240,10 +240,10 @@ fn received(queues: &mut [HostQueue], wanted: impl Fn(&[u8]) -> bool) -> Option<
 }
 
 /// Starts an overlay for one host and attaches `port` to it.
-fn attach(net: &Net, via: &str, port: &mut HostPort) -> Child {
-    let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
+fn attach(iface: &str, via: &str, port: &mut HostPort) -> Child {
+    let socket = std::env::temp_dir().join(format!("{iface}.sock"));
     let nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
-        .args(["--mode", "overlay", "--via", via, "--iface", &net.near, "--hosts", "1", "--socket"])
+        .args(["--mode", "overlay", "--via", via, "--iface", iface, "--hosts", "1", "--socket"])
         .arg(&socket)
         .spawn()
         .expect("the NIC program starts");
@@ -258,7 +258,7 @@ fn attach(net: &Net, via: &str, port: &mut HostPort) -> Child {
 fn ping_peer(net: &Net, via: &str) {
     let mut port = HostPort::create(Config::default()).expect("region");
     let mut queue = port.queue(0).expect("first");
-    let mut nic = attach(net, via, &mut port);
+    let mut nic = attach(&net.near, via, &mut port);
 
     // The interface may take a moment to come up, so ask more than once.
     let mut peer = None;
@@ -292,4 +292,117 @@ fn ping_peer(net: &Net, via: &str) {
     assert_eq!(answered, 50, "every echo request is answered, byte for byte");
     drop((queue, port));
     assert!(nic.wait().expect("the NIC ends with its host").success());
+}
+
+/// An application at one end of a veth pair, with an overlay of its own.
+struct End {
+    queue: HostQueue,
+    port: HostPort,
+    nic: Child,
+}
+
+impl End {
+    fn open(iface: &str, config: Config) -> End {
+        let mut port = HostPort::create(config).expect("region");
+        let queue = port.queue(0).expect("first");
+        let nic = attach(iface, "packet", &mut port);
+        End { queue, port, nic }
+    }
+
+    /// Receives until `count` frames of the test's kind are there, or no more come.
+    fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let (mut frames, mut quiet) = (Vec::new(), Instant::now());
+        while frames.len() < count && quiet.elapsed() < Duration::from_secs(3) {
+            let before = frames.len();
+            frames.extend(self.burst());
+            if frames.len() > before {
+                quiet = Instant::now();
+            }
+            std::thread::yield_now();
+        }
+        frames
+    }
+
+    /// The frames of the test's kind that one call receives.
+    fn burst(&mut self) -> Vec<Vec<u8>> {
+        let mut bufs = Vec::new();
+        self.queue.rx(&mut bufs, 64).expect("an honest NIC");
+        let all: Vec<Vec<u8>> = bufs.iter().map(|b| self.queue.to_vec(b)).collect();
+        self.queue.free(&mut bufs);
+        all.into_iter().filter(|f| f.len() >= 14 && f[6..12] == MAC).collect()
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.port.disconnect();
+        assert!(self.nic.wait().expect("the NIC ends with its host").success());
+    }
+}
+
+/// Two ends of a veth pair in this namespace, which says nothing by itself; removed on drop.
+struct Wire([String; 2]);
+
+impl Wire {
+    fn create(kind: char) -> Option<Wire> {
+        let id = std::process::id() % 100_000;
+        let ends = ["n", "f"].map(|end| format!("cc{end}{kind}{id}"));
+        let made = ip(&format!("link add {} type veth peer name {}", ends[0], ends[1]));
+        if !made {
+            eprintln!("skipped: interfaces need root and the ip program");
+            return None;
+        }
+        let wire = Wire(ends);
+        for end in &wire.0 {
+            // A kernel without IPv6 has no such file, and says nothing either.
+            let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
+            assert!(ip(&format!("link set {end} up")));
+        }
+        Some(wire)
+    }
+
+    fn open(&self, near: Config) -> (End, End) {
+        let (near, mut far) = (End::open(&self.0[0], near), End::open(&self.0[1], Config::default()));
+        let mut near = near;
+        // The interfaces may take a moment to come up.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            send(&mut far.queue, &experimental(0, 60), false);
+            std::thread::sleep(Duration::from_millis(20));
+            if !near.burst().is_empty() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "no frame arrives");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        while !near.burst().is_empty() {}
+        (near, far)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        ip(&format!("link del {}", self.0[0]));
+    }
+}
+
+/// A frame of the type for local experiments.
+fn experimental(number: u8, bytes: usize) -> Vec<u8> {
+    ethernet([0xff; 6], 0x88b5, &vec![number; bytes - 14])
+}
+
+/// Frames that found the RX ring full are delivered when there is room, and do not wait for another arrival.
+#[test]
+fn frames_that_waited_for_the_ring_are_delivered_without_another_arrival() {
+    let Some(wire) = Wire::create('w') else { return };
+    let (mut near, mut far) = wire.open(Config { slots: 16, ..Config::default() });
+    for number in 0..64 {
+        send(&mut far.queue, &experimental(number, 60), false);
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let mut frames = near.burst();
+    assert!(frames.len() > 4, "four lines hold more than {} frames", frames.len());
+    frames.extend(near.receive(64 - frames.len()));
+    let numbers: Vec<u8> = frames.iter().map(|f| f[14]).collect();
+    assert_eq!(numbers, (0..64).collect::<Vec<u8>>());
 }

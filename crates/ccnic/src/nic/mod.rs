@@ -343,6 +343,28 @@ impl NicQueue {
         if !self.ready()? {
             return Ok(0);
         }
+        self.admit(bufs)?;
+        self.publish()?;
+        Ok(self.filled.len())
+    }
+
+    /// Takes received packets that a later [`rx_post`](Self::rx_post) publishes together; returns the number queued.
+    pub(crate) fn rx_keep(&mut self, bufs: &mut Vec<Buf>) -> Result<usize, Error> {
+        let raw: Vec<RawBuf> = bufs.drain(..).map(|b| b.0).collect();
+        if self.ready()? {
+            self.admit(&raw)?;
+        }
+        Ok(self.filled.len())
+    }
+
+    /// Publishes packets that wait in the queue; true if any went.
+    pub(crate) fn rx_flush(&mut self) -> bool {
+        let kept = self.filled.len();
+        kept > 0 && self.rx_post_raw(&[]).is_ok_and(|left| left < kept)
+    }
+
+    /// Queues whole packets of this side's buffers, all of them or none.
+    fn admit(&mut self, bufs: &[RawBuf]) -> Result<(), Error> {
         let mut segments = 0;
         for b in bufs {
             segments = if b.flags & MORE == 0 { 0 } else { segments + 1 };
@@ -362,8 +384,7 @@ impl NicQueue {
                 return Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
             }
         }
-        self.publish()?;
-        Ok(self.filled.len())
+        Ok(())
     }
 
     /// Queues a buffer of this side for publication; it is the host's from now on.

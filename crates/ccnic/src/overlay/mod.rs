@@ -12,6 +12,7 @@ mod xdp;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::buf::Buf;
 use crate::error::Error;
 use crate::handshake::Features;
 use crate::nic::{Idle, Next, NicPort, NicQueue};
@@ -118,7 +119,12 @@ impl Overlay {
                 Err(e) => return Err(e),
             }
         }
-        Ok(moved | self.receive(port, queues))
+        moved |= self.receive(port, queues);
+        for q in queues.iter_mut() {
+            // What has arrived together, and what the ring had no room for before.
+            moved |= q.rx_flush();
+        }
+        Ok(moved)
     }
 
     /// Sends the packets of a host's queue through the interface.
@@ -171,21 +177,14 @@ impl Overlay {
         self.frames.put(&offload, frame)
     }
 
-    /// Delivers the interface's frames to the host.
+    /// Copies the interface's frames into the queues, which publish them in bursts.
     fn receive(&mut self, port: &NicPort, queues: &mut [NicQueue]) -> bool {
         let Overlay { frames, rx_drops, .. } = self;
-        let moved = frames.receive(&mut |from, at, len, offload| {
+        frames.receive(&mut |from, at, len, offload| {
             if !deliver(port, queues, from, (at, len), offload) {
                 *rx_drops += 1;
             }
-        });
-        if moved {
-            for q in queues.iter_mut() {
-                // Publishes what an earlier call had to keep back.
-                let _ = q.rx_post(&mut Vec::new());
-            }
-        }
-        moved
+        })
     }
 }
 
@@ -228,7 +227,7 @@ fn deliver_to(
         from.copy_out(at, &mut whole[Offload::BYTES..]);
         q.write_packet(&packet, &whole);
         packet[0].mark_offload();
-        return q.rx_post(&mut packet).is_ok();
+        return keep(q, &mut packet);
     }
     if todo.segments() {
         return false;
@@ -244,5 +243,14 @@ fn deliver_to(
     } else {
         q.write_packet_from(&packet, from, at);
     }
-    q.rx_post(&mut packet).is_ok()
+    keep(q, &mut packet)
+}
+
+/// Queues a packet; a burst does not wait for the rest of what has arrived.
+fn keep(q: &mut NicQueue, packet: &mut Vec<Buf>) -> bool {
+    let kept = q.rx_keep(packet);
+    if kept.as_ref().is_ok_and(|n| *n >= BURST) {
+        q.rx_flush();
+    }
+    kept.is_ok()
 }
