@@ -406,3 +406,19 @@ fn frames_that_waited_for_the_ring_are_delivered_without_another_arrival() {
     let numbers: Vec<u8> = frames.iter().map(|f| f[14]).collect();
     assert_eq!(numbers, (0..64).collect::<Vec<u8>>());
 }
+
+/// Frames without a whole Ethernet header are dropped and counted, and those behind them are sent.
+#[test]
+fn frames_that_are_too_short_hold_up_no_others() {
+    let Some(wire) = Wire::create('s') else { return };
+    let (mut near, mut far) = wire.open(Config::default());
+    for bytes in [1, 10, 13] {
+        send(&mut near.queue, &experimental(0, 60)[..bytes], false);
+    }
+    for number in 0..20 {
+        send(&mut near.queue, &experimental(number, 14 + usize::from(number) + 1), false);
+    }
+    let frames = far.receive(20);
+    assert_eq!(frames.iter().map(|f| f[14]).collect::<Vec<u8>>(), (0..20).collect::<Vec<u8>>());
+    assert_eq!(near.queue.stats().drops, 3);
+}

@@ -20,6 +20,8 @@ use crate::offload::Offload;
 use crate::raw::Region;
 
 const BURST: usize = 64;
+/// Bytes of an Ethernet header. The kernel refuses shorter frames.
+const ETHERNET: usize = 14;
 
 /// The way frames take between an interface and this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ type Take<'a> = dyn FnMut(&Region, usize, usize, Option<Offload>) + 'a;
 trait Frames {
     /// Features that the kernel has for a frame.
     fn features(&self) -> Features;
-    /// Queues a frame; returns how many frames were found lost: this one or an earlier one.
+    /// Queues a frame of an Ethernet header at least; returns how many frames were lost, none or this one.
     fn put(&mut self, offload: &Offload, bytes: &[u8]) -> u64;
     /// Sends the queued frames.
     fn send(&mut self);
@@ -54,7 +56,7 @@ pub struct Overlay {
     frames: Box<dyn Frames>,
     /// Frames from the interface dropped: too large, or no buffer, or ring full.
     pub rx_drops: u64,
-    /// Packets from the host dropped: too large for a frame or refused by the kernel.
+    /// Packets from the host dropped: too short or too long, or the kernel's ring is full.
     pub tx_drops: u64,
 }
 
@@ -163,7 +165,7 @@ impl Overlay {
             },
             _ => (Offload::default(), bytes),
         };
-        if marked && frame.is_empty() || offload.wire(frame.len()) > mtu {
+        if frame.len() < ETHERNET || offload.wire(frame.len()) > mtu {
             return 1;
         }
         let able = self.frames.features();

@@ -34,6 +34,8 @@ impl PacketSocket {
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         const PACKET_VNET_HDR: i32 = 15;
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
+        // Without this, the kernel stays at a frame that it refuses, and sends none behind it.
+        sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_LOSS, &1i32)?;
         let mut request = libc::tpacket_req3 {
             tp_block_size: BLOCK as u32,
             tp_block_nr: BLOCKS as u32,
@@ -82,14 +84,13 @@ impl Frames for PacketSocket {
         self.rings.put(at / 8, 0);
         self.rings.put_release(status, (HEADER + bytes.len()) as u64 | SEND_REQUEST << 32);
         self.frame = (self.frame + 1) % FRAMES;
-        // A status left over: the kernel refused what was here before.
-        u64::from(now != 0)
+        0
     }
 
     fn send(&mut self) {
         if sys::kick(self.fd()).is_err() {
-            // The frame that was refused is marked, skipped and counted when its slot comes
-            // round again; a full queue is retried with the next burst.
+            // A full queue, or an interface that is down: what is left is sent with the next burst. The kernel drops frames that
+            // it refuses, and says nothing of them.
             std::thread::yield_now();
         }
     }
