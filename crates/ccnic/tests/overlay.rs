@@ -362,8 +362,8 @@ impl Wire {
     }
 
     fn open(&self, near: Config) -> (End, End) {
-        let (near, mut far) = (End::open(&self.0[0], near), End::open(&self.0[1], Config::default()));
-        let mut near = near;
+        let far = Config { offload: 1, ..Config::default() };
+        let (mut near, mut far) = (End::open(&self.0[0], near), End::open(&self.0[1], far));
         // The interfaces may take a moment to come up.
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -421,4 +421,38 @@ fn frames_that_are_too_short_hold_up_no_others() {
     let frames = far.receive(20);
     assert_eq!(frames.iter().map(|f| f[14]).collect::<Vec<u8>>(), (0..20).collect::<Vec<u8>>());
     assert_eq!(near.queue.stats().drops, 3);
+}
+
+/// A frame keeps its VLAN tags, which the kernel takes out, and a checksum that was left out is found behind them.
+#[test]
+fn vlan_tags_of_arriving_frames_stay() {
+    let Some(wire) = Wire::create('v') else { return };
+    for offload in [0, 1] {
+        let (mut near, mut far) = wire.open(Config { offload, ..Config::default() });
+        let plain = experimental(9, 60);
+        for tag in [&[0x81, 0, 0x20, 5][..], &[0x88, 0xa8, 0, 7], &[0x88, 0xa8, 0, 7, 0x81, 0, 0xef, 0xff]] {
+            let tagged = [&plain[..12], tag, &plain[12..]].concat();
+            send(&mut far.queue, &tagged, false);
+            assert_eq!(near.receive(1), [tagged]);
+        }
+        let tag = [0x81, 0, 0, 5];
+        let (todo, plain) = unfinished_udp([0xff; 6]);
+        let tagged = [&plain[..12], &tag, &plain[12..]].concat();
+        let mut bufs = Vec::new();
+        far.queue.alloc(&mut bufs, 1, 0);
+        far.queue.write_offload(&mut bufs[0], &Offload { csum_start: 38, ..todo }, &tagged);
+        far.queue.tx(&mut bufs).expect("agreed");
+        let deadline = Instant::now() + Duration::from_secs(3);
+        let (_, todo, frame) = loop {
+            let udp = |f: &[u8]| f.len() > 42 && f[12..16] == tag && f[27] == 17;
+            if let Some(hit) = received(std::slice::from_mut(&mut near.queue), udp) {
+                break hit;
+            }
+            assert!(Instant::now() < deadline, "it does not arrive");
+        };
+        match todo {
+            Some(o) => assert_eq!((offload, o.csum_start, frame), (1, 38, tagged)),
+            None => assert_eq!((offload, udp_sum(&[&frame[..12], &frame[16..]].concat())), (0, 0)),
+        }
+    }
 }

@@ -61,6 +61,41 @@ fn left_undone(bytes: &[u8; HEADER], frame: usize) -> Option<Offload> {
     Offload::parse(&whole, frame).ok().filter(|o| *o != Offload::default())
 }
 
+/// Bytes of a VLAN tag.
+const TAG: usize = 4;
+/// Bytes in front of a VLAN tag: the two addresses.
+const ADDRESSES: usize = 12;
+
+/// The VLAN tag that the kernel took out of a frame, in the frame's byte order, given the word of its header's status and the one
+/// of its tag.
+fn removed_tag(status: u64, tag: u64) -> Option<[u8; TAG]> {
+    const VALID: u64 = 1 << 4;
+    const TYPE_VALID: u64 = 1 << 6;
+    let status = status >> 32;
+    let kind = if status & TYPE_VALID != 0 { (tag >> 32) as u16 } else { 0x8100 };
+    let [a, b] = kind.to_be_bytes();
+    let [c, d] = (tag as u16).to_be_bytes();
+    (status & VALID != 0).then_some([a, b, c, d])
+}
+
+/// The offload header of a frame whose tag was put back.
+fn behind_tag(todo: Offload) -> Offload {
+    let moved = |at: u16, by: usize| if at == 0 { 0 } else { at.saturating_add(by as u16) };
+    Offload { csum_start: moved(todo.csum_start, TAG), hdr_len: moved(todo.hdr_len, TAG), ..todo }
+}
+
+impl PacketSocket {
+    /// Puts a tag back into the frame at byte `data` of the rings, over the end of the offload header in front of it; returns where
+    /// the frame begins.
+    fn put_back(&self, tag: [u8; TAG], data: usize) -> usize {
+        let mut addresses = [0; ADDRESSES];
+        self.rings.copy_out(data, &mut addresses);
+        self.rings.copy_in(data - TAG, &addresses);
+        self.rings.copy_in(data - TAG + ADDRESSES, &tag);
+        data - TAG
+    }
+}
+
 impl Frames for PacketSocket {
     fn features(&self) -> Features {
         Features::ALL
@@ -112,7 +147,13 @@ impl Frames for PacketSocket {
             let data = block + at + (self.rings.get(header + 3) & 0xffff) as usize;
             let mut todo = [0; HEADER];
             self.rings.copy_out(data - HEADER, &mut todo);
-            take(&self.rings, data, len, left_undone(&todo, len));
+            let todo = left_undone(&todo, len);
+            match removed_tag(self.rings.get(header + 2), self.rings.get(header + 4)) {
+                Some(tag) if len >= ADDRESSES => {
+                    take(&self.rings, self.put_back(tag, data), len + TAG, todo.map(behind_tag))
+                }
+                _ => take(&self.rings, data, len, todo),
+            }
             at += (self.rings.get(header) & 0xffff_ffff) as usize;
         }
         self.rings.put_release(block / 8 + 1, 0);
