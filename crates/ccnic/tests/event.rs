@@ -96,34 +96,36 @@ fn idle_sides_sleep_and_wake_each_other_across_processes() {
 #[test]
 fn an_armed_queue_makes_its_descriptor_readable() {
     use rustix::event::{poll, PollFd, PollFlags, Timespec};
-    let mut port = HostPort::create(config()).expect("region");
-    let mut queue = port.queue(0).expect("first");
-    let mut nic = port.local_nic().expect("first");
-    let mut far = nic.queue(0).expect("first");
-    let fd = queue.event_fd().expect("event mode");
-    let rung = |ms: i64| {
-        let limit = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
-        poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).expect("no signal") == 1
-    };
-    let mut bufs = Vec::new();
-    for armed in [true, false, true] {
-        if armed {
-            assert!(!queue.arm().expect("sound"), "nothing waits");
+    for config in [config(), Config { poll_us: 200, ..Config::unoptimised() }] {
+        let mut port = HostPort::create(config).expect("region");
+        let mut queue = port.queue(0).expect("first");
+        let mut nic = port.local_nic().expect("first");
+        let mut far = nic.queue(0).expect("first");
+        let fd = queue.event_fd().expect("event mode");
+        let rung = |ms: i64| {
+            let limit = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
+            poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).expect("no signal") == 1
+        };
+        let mut bufs = Vec::new();
+        for armed in [true, false, true] {
+            if armed {
+                assert!(!queue.arm().expect("sound"), "nothing waits");
+            }
+            queue.alloc(&mut bufs, 1, 64);
+            queue.write(&mut bufs[0], &[3; 64]);
+            assert_eq!(queue.tx(&mut bufs).expect("room"), 1);
+            assert!(!rung(1), "the NIC has done nothing yet");
+            far.loopback(4).expect("honest");
+            assert_eq!(rung(1), armed);
+            assert!(queue.arm().expect("sound"), "a packet waits");
+            queue.disarm();
+            assert!(!rung(1), "nothing is left of the wake-up");
+            assert_eq!(queue.rx(&mut bufs, 4).expect("honest"), 1);
+            queue.free(&mut bufs);
         }
-        queue.alloc(&mut bufs, 1, 64);
-        queue.write(&mut bufs[0], &[3; 64]);
-        assert_eq!(queue.tx(&mut bufs).expect("room"), 1);
-        assert!(!rung(1), "the NIC has done nothing yet");
-        far.loopback(4).expect("honest");
-        assert_eq!(rung(1), armed);
-        assert!(queue.arm().expect("sound"), "a packet waits");
-        queue.disarm();
-        assert!(!rung(1), "nothing is left of the wake-up");
-        assert_eq!(queue.rx(&mut bufs, 4).expect("honest"), 1);
-        queue.free(&mut bufs);
+        drop((far, nic));
+        assert!(rung(999), "a NIC that is gone wakes, too");
     }
-    drop((far, nic));
-    assert!(rung(999), "a NIC that is gone wakes, too");
 
     let mut port = HostPort::create(Config::default()).expect("region");
     assert!(port.queue(0).expect("first").arm().expect("sound"), "who does not sleep has to poll");

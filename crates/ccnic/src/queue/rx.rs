@@ -114,9 +114,7 @@ impl HostQueue {
     /// then, in event mode, sleeps until the NIC wakes it or is gone.
     pub fn wait(&mut self, most: Duration) -> Result<bool, Error> {
         self.usable()?;
-        if let Rx::Slots(_) = self.rings.rx {
-            self.post_blanks();
-        }
+        self.post_blanks();
         let config = &self.side.shared.config;
         let start = Instant::now();
         let polls = Duration::from_micros(config.poll_us.into());
@@ -154,6 +152,8 @@ impl HostQueue {
     /// [`disarm`](Self::disarm), receive, and arm again.
     pub fn arm(&mut self) -> Result<bool, Error> {
         self.usable()?;
+        // Without blanks the NIC has nothing to wake this queue for.
+        self.post_blanks();
         if !self.event || self.waiting() {
             return Ok(true);
         }
