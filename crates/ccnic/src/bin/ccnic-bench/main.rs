@@ -342,6 +342,17 @@ fn measure_row(c: &Common, rep: u64, s: &Series) -> Result<Row, Error> {
     Ok(Row { key, place, point: p })
 }
 
+/// The median of at least one value: of an even number, the mean of the middle two.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        (values[middle - 1] + values[middle]) / 2.0
+    }
+}
+
 /// Medians per series and place, as a table on standard error.
 fn medians(rows: &[Row]) {
     eprintln!(
@@ -357,11 +368,7 @@ fn medians(rows: &[Row]) {
             done.push(&row.key);
             let group: Vec<&Point> =
                 rows.iter().filter(|r| r.place == place && r.key == row.key).map(|r| &r.point).collect();
-            let of = |f: fn(&Point) -> f64| {
-                let mut v: Vec<f64> = group.iter().map(|p| f(p)).collect();
-                v.sort_by(f64::total_cmp);
-                v[v.len() / 2]
-            };
+            let of = |f: fn(&Point) -> f64| median(group.iter().map(|p| f(p)).collect());
             eprintln!(
                 "| {place} | {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} |",
                 row.key,
@@ -432,4 +439,17 @@ fn soak(c: &Common, packets: u64, scribbler: bool, window: u32) -> Result<(), Er
         Spec { packets: Some(packets), warmup: Duration::ZERO, scribbler, process: c.process || scribbler, ..base };
     let variant = if scribbler { "beside_scribbler" } else { "ccnic" };
     report(&Common { reps: 1, ..c.clone() }, &[Series { experiment: "soak", variant: variant.into(), spec }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
+        assert_eq!(median(vec![7.0]), 7.0);
+        assert_eq!(median(vec![9.0, 1.0]), 5.0);
+        assert_eq!(median(vec![9.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 100.0, 1.0, 2.0]), 3.0);
+    }
 }
