@@ -88,21 +88,33 @@ def figures(frame: pl.DataFrame) -> dict[str, Figure]:
 
 
 def plot(files: list[Path], out: Path, *, replace: bool = False) -> list[Path]:
-    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths. Raises
-    HostnetError when `out` holds plots of other tables, unless `replace` is set."""
+    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths. Files of one name are told
+    apart by their directories. Raises HostnetError when `out` holds plots of other tables, unless `replace` is set."""
     from .output import Contents, directory
     from .plots import save
 
-    frames = {path: read(path) for path in files}
-    stems = [path.stem for path in files]
-    twice = next((s for s in stems if stems.count(s) > 1), None)
-    if twice is not None:
-        raise HostnetError(f"two tables are called {twice}; their plots would overwrite each other.")
+    stems = _stems(files)
+    frames = [read(path) for path in files]
     written: list[Path] = []
     tables = Contents("tables of ccnic-bench", dict.fromkeys(stems, ""))
     with directory(out, "bench", tables, replace=replace) as tmp:
-        for path, frame in frames.items():
+        for path, stem, frame in zip(files, stems, frames, strict=True):
             for name, figure in figures(frame).items():
-                stem = path.stem if path.stem == name else f"{path.stem}-{name}"
-                written += [out / p.name for p in save(figure, tmp / stem)]
+                plot_name = stem if path.stem == name else f"{stem}-{name}"
+                written += [out / p.name for p in save(figure, tmp / plot_name)]
     return written
+
+
+def _stems(files: list[Path]) -> list[str]:
+    """Names of the tables of `files`: their own, with the directory in front where several files have one name."""
+    own = [path.stem for path in files]
+    stems = [
+        f"{path.absolute().parent.name}-{stem}" if own.count(stem) > 1 else stem
+        for path, stem in zip(files, own, strict=True)
+    ]
+    twice = next((s for s in stems if stems.count(s) > 1), None)
+    if twice is not None:
+        raise HostnetError(
+            f"two tables are called {twice}, with their directory; rename one, or plot each into a directory of its own."
+        )
+    return stems

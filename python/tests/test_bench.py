@@ -144,6 +144,21 @@ def test_a_row_without_a_measurement_is_named_and_nothing_drawn(tmp_path, row, s
     assert str(path) in str(told.value) and not (tmp_path / "pz").exists()
 
 
+def test_tables_of_one_name_are_told_apart_by_their_directories(tmp_path, probe):
+    paths = [probe]
+    for name in ("zen3", "zen5"):
+        (tmp_path / name).mkdir()
+        paths.append(tmp_path / name / "probe.csv")
+        paths[-1].write_text(PROBE, encoding="utf-8")
+    (tmp_path / "loopback.csv").write_text(
+        f"{BENCH}loopback,ccnic,64,1,0,near,5,1.0,0.5,100.0,200.0,300.0\n", encoding="utf-8"
+    )
+    drawn = {p.name for p in bench.plot([*paths, tmp_path / "loopback.csv"], tmp_path / "plots") if p.suffix == ".png"}
+    assert drawn == {f"{tmp_path.name}-probe.png", "zen3-probe.png", "zen5-probe.png", "loopback.png"}
+    with pytest.raises(HostnetError, match="two tables are called zen3-probe, .*rename one, or plot each"):
+        bench.plot([paths[1], paths[1]], tmp_path / "twice")
+
+
 @pytest.mark.long
 def test_every_experiment_of_the_documented_tables_is_drawn(tmp_path):
     from pathlib import Path
