@@ -255,7 +255,8 @@ typedef struct ccnic_nic_queue ccnic_nic_queue;
 /* Listens for hosts on the Unix socket `path`, replacing one that a dead process left; a file of
  * another kind is left alone. A locked file `path`.lock goes with it. */
 int ccnic_server_listen(const char *path, ccnic_server **out);
-/* Serves hosts of this user, too, beside the NIC's own and root. */
+/* Serves hosts of this user, too, beside the NIC's own and root. Every user may then connect to the
+ * socket, and those that are not named are refused. */
 void ccnic_server_allow_user(ccnic_server *server, uint32_t uid);
 /* Sets the most bytes of a host's region (1 GiB). */
 void ccnic_server_set_limit(ccnic_server *server, uint64_t bytes);

@@ -45,7 +45,15 @@ fn readable(stream: &impl AsFd, deadline: Instant) -> Result<(), Error> {
 fn dial(path: &Path, deadline: Instant) -> Result<UnixStream, Error> {
     let refused = |e: Errno| {
         let why = std::io::Error::from(e);
-        let text = format!("no NIC answers on socket {}: {why}", path.display());
+        let text = if e == Errno::ACCESS {
+            let uid = rustix::process::geteuid().as_raw();
+            format!(
+                "user {uid} may not connect to socket {}: {why}; start its NIC with --allow-user {uid}, and let this user search its directory",
+                path.display()
+            )
+        } else {
+            format!("no NIC answers on socket {}: {why}", path.display())
+        };
         Error::Io(std::io::Error::new(why.kind(), text))
     };
     let address = SocketAddrUnix::new(path).map_err(refused)?;

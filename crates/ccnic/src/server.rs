@@ -1,8 +1,8 @@
 //! A NIC process's socket: who may connect, and how handshakes proceed side by side.
 
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::fs::{File, Permissions};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,8 +28,8 @@ pub struct NicServer {
     listener: UnixListener,
     path: PathBuf,
     lock: Lock,
-    /// Device and inode of the socket that this server made.
-    made: (u64, u64),
+    /// The socket in the file system that this server made, whatever has its name now.
+    made: File,
     allowed: Vec<u32>,
     limit: usize,
     features: Features,
@@ -149,10 +149,10 @@ impl NicServer {
         }
         let listener = UnixListener::bind(&path).map_err(|e| refuse(format!("cannot be created: {e}")))?;
         listener.set_nonblocking(true)?;
-        let m = std::fs::symlink_metadata(&path)?;
+        let made = own_socket(&path).map_err(|e| refuse(format!("cannot be used: {e}")))?;
         Ok(NicServer {
             listener,
-            made: (m.dev(), m.ino()),
+            made,
             path,
             lock,
             allowed: vec![0, rustix::process::geteuid().as_raw()],
@@ -162,9 +162,17 @@ impl NicServer {
         })
     }
 
-    /// Serves hosts of this user, too, beside the NIC's own and root.
-    pub fn allow_user(&mut self, uid: u32) {
+    /// Serves hosts of this user, too, beside the NIC's own and root. Every user may then connect, and those that are not named are
+    /// refused in one sentence.
+    pub fn allow_user(&mut self, uid: u32) -> Result<(), Error> {
+        if self.allowed.contains(&uid) {
+            return Ok(());
+        }
         self.allowed.push(uid);
+        // By the descriptor, because another process may give the name to another file.
+        let link = format!("/proc/self/fd/{}", self.made.as_raw_fd());
+        std::fs::set_permissions(link, Permissions::from_mode(0o666))
+            .map_err(|e| Error::Config(format!("socket {} cannot be opened to user {uid}: {e}", self.path.display())))
     }
 
     /// Sets the most bytes of a host's region (1 GiB).
@@ -271,10 +279,22 @@ impl NicServer {
 
 impl Drop for NicServer {
     fn drop(&mut self) {
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.made) {
+        let named = std::fs::symlink_metadata(&self.path);
+        if named.is_ok_and(|n| self.made.metadata().is_ok_and(|m| (m.dev(), m.ino()) == (n.dev(), n.ino()))) {
             let _ = std::fs::remove_file(&self.path);
         }
         self.lock.release();
+    }
+}
+
+/// A handle of the socket `path` in the file system, which this process has just made.
+fn own_socket(path: &Path) -> std::io::Result<File> {
+    let file = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
+    let m = file.metadata()?;
+    if m.file_type().is_socket() && m.uid() == rustix::process::geteuid().as_raw() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::other("another file has its name"))
     }
 }
 

@@ -313,7 +313,7 @@ fn the_counters_can_be_asked_for_while_hosts_are_served() {
 }
 
 #[test]
-fn nonsense_is_refused_and_a_user_who_is_not_allowed_too() {
+fn nonsense_is_refused() {
     let nic = Nic::start("nonsense", &[]);
     for message in [&b"hello, this is no greeting at all"[..], &[0; 100], &hello(Config::default())[4..]] {
         let stream = UnixStream::connect(&nic.socket).expect("listening");
@@ -326,24 +326,42 @@ fn nonsense_is_refused_and_a_user_who_is_not_allowed_too() {
     send(&stream, &other, &[]);
     assert!(answer(&stream).expect_err("a later version").contains("version 7.0"));
     assert!(nic.stats().contains("refused 4\n"), "{}", nic.stats());
-    // Another user: only root can become one.
-    if rustix::process::geteuid().is_root() {
-        use std::os::unix::fs::PermissionsExt;
-        use std::os::unix::process::CommandExt;
-        std::fs::set_permissions(&nic.socket, PermissionsExt::from_mode(0o777)).expect("ours");
-        let out = Command::new(std::env::current_exe().expect("this test"))
-            .args(["child_of_another_user", "--exact", "--nocapture"])
-            .env("CCNIC_TEST_SOCKET", &nic.socket)
-            .uid(65534)
-            .output();
-        match out {
-            Ok(out) if out.status.success() => {
-                let said = String::from_utf8_lossy(&out.stdout).into_owned();
-                assert!(said.contains("user 65534 may not use this NIC"), "{said}");
-            }
-            _ => eprintln!("skipped: another user cannot run this test"),
+}
+
+/// What another user is told who connects to the NIC; none where this test cannot become one.
+fn another_user(nic: &Nic) -> Option<String> {
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return None;
+    }
+    let out = Command::new(std::env::current_exe().expect("this test"))
+        .args(["child_of_another_user", "--exact", "--nocapture"])
+        .env("CCNIC_TEST_SOCKET", &nic.socket)
+        .uid(65534)
+        .output();
+    match out {
+        Ok(out) if out.status.success() => Some(String::from_utf8_lossy(&out.stdout).into_owned()),
+        _ => {
+            eprintln!("skipped: another user cannot run this test");
+            None
         }
     }
+}
+
+/// With the usual umask of 022; who is allowed can connect, and everybody else learns why they cannot.
+#[test]
+fn a_user_who_is_allowed_is_served_and_another_is_refused_in_one_sentence() {
+    let closed = Nic::start("closed", &[]);
+    let Some(said) = another_user(&closed) else { return };
+    let why = "user 65534 may not connect to socket";
+    assert!(said.contains(why) && said.contains("--allow-user 65534"), "{said}");
+    let open = Nic::start("other", &["--allow-user", "1"]);
+    let said = another_user(&open).expect("as before");
+    assert!(said.contains("user 65534 may not use this NIC"), "{said}");
+    let open = Nic::start("allowed", &["--allow-user", "1", "--allow-user", "65534"]);
+    let said = another_user(&open).expect("as before");
+    assert!(said.contains("it is served"), "{said}");
 }
 
 /// Runs only as a child of the test above.
@@ -351,7 +369,7 @@ fn nonsense_is_refused_and_a_user_who_is_not_allowed_too() {
 fn child_of_another_user() {
     if let Some(socket) = std::env::var_os("CCNIC_TEST_SOCKET") {
         let mut port = HostPort::create(Config::default()).expect("region");
-        println!("{}", port.connect(socket).expect_err("not allowed"));
+        println!("{}", port.connect(socket).map_or_else(|e| e.to_string(), |()| "it is served".into()));
     }
 }
 

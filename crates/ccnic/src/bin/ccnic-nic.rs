@@ -174,7 +174,7 @@ fn run(args: Args) -> Result<(), Error> {
         })?;
     }
     server.set_limit(args.max_region << 20);
-    args.allow_user.iter().for_each(|&uid| server.allow_user(uid));
+    args.allow_user.iter().try_for_each(|&uid| server.allow_user(uid))?;
     if args.mode == Mode::Overlay {
         server.set_features(Overlay::features(args.via()));
     }

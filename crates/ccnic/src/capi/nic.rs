@@ -239,7 +239,7 @@ pub unsafe extern "C" fn ccnic_nic_rss_queue(nic: *const NicPort, frame: *const 
 pub unsafe extern "C" fn ccnic_server_allow_user(server: *mut NicServer, uid: u32) {
     if !server.is_null() {
         // SAFETY: a live server.
-        unsafe { &mut *server }.allow_user(uid);
+        done(unsafe { &mut *server }.allow_user(uid));
     }
 }
 
