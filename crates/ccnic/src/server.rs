@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
-use crate::channel::{receive_some, send_all, PATIENCE};
+use crate::channel::{receive_some, send_all, MOST_FDS, PATIENCE};
 use crate::error::Error;
 use crate::handshake::{self, Features, Hello, Request};
 use crate::layout::{self, RegionLayout};
@@ -21,6 +21,11 @@ use crate::raw::Region;
 
 /// Most handshakes under way at the same time; one more pushes the oldest out.
 const MOST_PENDING: usize = 64;
+/// Most descriptors that unfinished handshakes hold together; one more pushes the oldest holder out. A host sends its message in one
+/// piece, so that it holds none while it waits.
+const MOST_PARKED: usize = 2 * MOST_FDS;
+/// Pause when the process has no descriptor left for another client.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A NIC process waiting for hosts. Handshakes proceed side by side, so a silent client delays
 /// nobody; each has five seconds in all.
@@ -202,19 +207,16 @@ impl NicServer {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             self.wait(&pending)?;
-            if let Ok((stream, _)) = self.listener.accept() {
-                self.check_user(&stream)?;
-                if pending.len() == MOST_PENDING {
-                    pending.remove(0);
-                }
-                let deadline = Instant::now() + PATIENCE;
-                pending.push(Pending { stream, message: Vec::new(), fds: Vec::new(), deadline });
-            }
+            self.admit(&mut pending)?;
             let now = Instant::now();
             for i in 0..pending.len() {
                 let p = &mut pending[i];
                 let outcome = receive_some(&p.stream, &mut p.message, &mut p.fds);
                 if matches!(outcome, Ok(false)) && p.deadline > now {
+                    if parked(&pending) > MOST_PARKED {
+                        evict(&mut pending);
+                        break;
+                    }
                     continue;
                 }
                 let p = pending.remove(i);
@@ -235,6 +237,31 @@ impl NicServer {
                 }
             }
         }
+    }
+
+    /// Takes the next client, if there is one.
+    fn admit(&self, pending: &mut Vec<Pending>) -> Result<(), Error> {
+        let stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(e) if is_exhausted(&e) => {
+                // The listener stays readable, so that waiting for it would not wait.
+                if pending.is_empty() {
+                    std::thread::sleep(PAUSE);
+                } else {
+                    turn_away(pending.remove(0));
+                }
+                return Ok(());
+            }
+            // The client is gone again, or there was none.
+            Err(_) => return Ok(()),
+        };
+        self.check_user(&stream)?;
+        if pending.len() == MOST_PENDING {
+            turn_away(pending.remove(0));
+        }
+        let deadline = Instant::now() + PATIENCE;
+        pending.push(Pending { stream, message: Vec::new(), fds: Vec::new(), deadline });
+        Ok(())
     }
 
     /// Sleeps until something arrives or a deadline is over.
@@ -275,6 +302,30 @@ impl NicServer {
             }
         }
     }
+}
+
+/// Descriptors that unfinished handshakes hold.
+fn parked(pending: &[Pending]) -> usize {
+    pending.iter().map(|p| p.fds.len()).sum()
+}
+
+/// Turns away the client that has held descriptors for the longest time.
+fn evict(pending: &mut Vec<Pending>) {
+    if let Some(i) = pending.iter().position(|p| !p.fds.is_empty()) {
+        turn_away(pending.remove(i));
+    }
+}
+
+/// Parts from a client in the middle of its handshake, in favour of another.
+fn turn_away(p: Pending) {
+    let why = "too many handshakes are unfinished; connect again";
+    // It may be gone already.
+    let _ = send_all(&p.stream, &handshake::answer(Err(why)), &[]);
+}
+
+/// True when this process, or the system, has no descriptor or memory for another connection.
+fn is_exhausted(e: &std::io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
 impl Drop for NicServer {

@@ -44,6 +44,20 @@ impl Nic {
         ccnic::read_stats(&self.socket).expect("a NIC answers")
     }
 
+    /// Descriptors that the process has open.
+    fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("alive").count()
+    }
+
+    /// Time that the process has spent on a CPU.
+    fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("alive");
+        let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+        // User and system time, in ticks of 10 ms.
+        let ticks: u64 = fields[11..13].iter().map(|f| f.parse::<u64>().expect("a number")).sum();
+        Duration::from_millis(10 * ticks)
+    }
+
     /// Kibibytes of shared memory that the process has mapped and touched.
     fn shared_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("alive");
@@ -218,6 +232,44 @@ fn silent_slow_and_idle_clients_delay_nobody() {
     send(&stream, &whole[50..], &[]);
     assert_eq!(answer(&stream), Ok(()));
     drop((silent, idle));
+}
+
+/// Clients that send descriptors and then nothing hold few of the NIC's, together.
+#[test]
+fn unfinished_handshakes_hold_few_descriptors() {
+    let nic = Nic::start("parked", &[]);
+    let before = nic.descriptors();
+    let null = std::fs::File::open("/dev/null").expect("there");
+    let silent: Vec<UnixStream> = (0..20)
+        .map(|_| {
+            let stream = UnixStream::connect(&nic.socket).expect("listening");
+            send(&stream, &hello(Config::default())[..12], &[null.as_fd(); 65]);
+            stream
+        })
+        .collect();
+    assert!(nic.serves());
+    let held = nic.descriptors() - before;
+    assert!(held < 20 + 3 * 65, "{held} descriptors");
+    assert!(answer(&silent[0]).expect_err("it held on to them for the longest time").contains("unfinished"));
+}
+
+/// A NIC without a descriptor for the next client waits until there is one, and does not spin.
+#[test]
+fn a_nic_that_has_no_descriptor_left_rests() {
+    use rustix::process::{prlimit, Pid, Resource, Rlimit};
+    let nic = Nic::start("exhausted", &[]);
+    let pid = Pid::from_raw(nic.child.id() as i32);
+    let most = |n: u64| prlimit(pid, Resource::Nofile, Rlimit { current: Some(n), maximum: Some(1 << 10) });
+    let enough = most(nic.descriptors() as u64).expect("a child");
+    let clients: Vec<UnixStream> = (0..4).map(|_| UnixStream::connect(&nic.socket).expect("listening")).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    let before = nic.cpu_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let busy = nic.cpu_time() - before;
+    assert!(busy < Duration::from_millis(200), "{busy:?} in a second");
+    most(enough.current.unwrap_or(1 << 10).min(1 << 10)).expect("a child");
+    assert!(nic.serves());
+    drop(clients);
 }
 
 /// One deadline for the whole handshake: bytes that trickle in do not extend it.
