@@ -341,6 +341,19 @@ fn a_mere_probe_is_no_host_and_hosts_are_served_side_by_side() {
     wait(|| !nic.alive());
 }
 
+/// A host that is refused, before or after its region is looked at, is not one of those that `--hosts` counts.
+#[test]
+fn a_refused_host_is_not_counted_as_served() {
+    let mut nic = Nic::start("counted", &["--hosts", "1"]);
+    let region = memfd(64 << 20, MemfdFlags::empty(), SealFlags::SHRINK).expect("a memfd");
+    for _ in 0..3 {
+        let why = offer(&nic, &hello(Config::default()), &[region.as_fd()]).1.expect_err("no region of the library");
+        assert!(why.contains("was not made by"), "{why}");
+    }
+    assert!(nic.serves());
+    wait(|| !nic.alive());
+}
+
 #[test]
 fn the_counters_can_be_asked_for_while_hosts_are_served() {
     let nic = Nic::start("stats", &[]);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -181,8 +182,8 @@ fn run(args: Args) -> Result<(), Error> {
     let board = Shared::default();
     let args = Arc::new(args);
     let mut workers = Vec::new();
-    let mut served = 0;
-    while args.hosts == 0 || served < args.hosts {
+    let mut tally = Tally::new();
+    while tally.wants_more(args.hosts) {
         let offer = match server.next() {
             Ok(Caller::Host(offer)) => offer,
             Ok(Caller::Stats(reply)) => {
@@ -205,10 +206,10 @@ fn run(args: Args) -> Result<(), Error> {
             eprintln!("ccnic-nic: {e}");
             continue;
         }
-        served += 1;
+        let (id, news) = tally.begin();
         let (args, board) = (args.clone(), board.clone());
-        let worker = std::thread::Builder::new().name(format!("host{served}"));
-        workers.push(worker.spawn(move || work(&args, &board, served, *offer))?);
+        let worker = std::thread::Builder::new().name(format!("host{id}"));
+        workers.push(worker.spawn(move || work(&args, &board, id, *offer, &news))?);
     }
     drop(server);
     for w in workers {
@@ -218,10 +219,52 @@ fn run(args: Args) -> Result<(), Error> {
     Ok(())
 }
 
+/// Counts the hosts that have come, and those of them that are served.
+struct Tally {
+    begun: u64,
+    decided: u64,
+    served: u64,
+    sender: Sender<bool>,
+    news: Receiver<bool>,
+}
+
+impl Tally {
+    fn new() -> Tally {
+        let (sender, news) = mpsc::channel();
+        Tally { begun: 0, decided: 0, served: 0, sender, news }
+    }
+
+    /// Number of the next host, and where its thread says whether it is served.
+    fn begin(&mut self) -> (u64, Sender<bool>) {
+        self.begun += 1;
+        (self.begun, self.sender.clone())
+    }
+
+    /// True until `most` hosts were served (0: always). Waits for what threads have to say while they may be enough.
+    fn wants_more(&mut self, most: u64) -> bool {
+        loop {
+            let may_be_enough = most > 0 && self.served < most && self.served + self.begun - self.decided >= most;
+            let said = if may_be_enough { self.news.recv().ok() } else { self.news.try_recv().ok() };
+            match said {
+                Some(served) => self.decide(served),
+                None => return most == 0 || self.served < most,
+            }
+        }
+    }
+
+    fn decide(&mut self, served: bool) {
+        self.decided += 1;
+        self.served += u64::from(served);
+    }
+}
+
 /// One host, from its offer to its end.
-fn work(args: &Args, board: &Shared, id: u64, offer: Offer) {
+fn work(args: &Args, board: &Shared, id: u64, offer: Offer, news: &Sender<bool>) {
     lock(board).hosts.insert(id, Counters::default());
-    let outcome = args.cpu.map_or(Ok(()), ccnic::pin_to_cpu).and_then(|()| serve(args, board, id, offer));
+    let accepted = args.cpu.map_or(Ok(()), ccnic::pin_to_cpu).and_then(|()| accept(args, offer));
+    // Nobody counts any more when the program ends.
+    let _ = news.send(accepted.is_ok());
+    let outcome = accepted.and_then(|(port, overlay)| serve(board, id, port, overlay));
     if let Err(e) = outcome {
         lock(board).refused += 1;
         eprintln!("ccnic-nic: {e}");
@@ -235,8 +278,9 @@ fn work(args: &Args, board: &Shared, id: u64, offer: Offer) {
     }
 }
 
-fn serve(args: &Args, board: &Shared, id: u64, offer: Offer) -> Result<(), Error> {
-    let mut overlay = match (args.mode, &args.iface) {
+/// Opens what the host's packets go to, and maps the host's region.
+fn accept(args: &Args, offer: Offer) -> Result<(NicPort, Option<Overlay>), Error> {
+    let overlay = match (args.mode, &args.iface) {
         (Mode::Overlay, Some(iface)) => match Overlay::open(iface, args.via()) {
             Ok(overlay) => Some(overlay),
             Err(e) => {
@@ -246,7 +290,10 @@ fn serve(args: &Args, board: &Shared, id: u64, offer: Offer) -> Result<(), Error
         },
         _ => None,
     };
-    let mut port: NicPort = offer.accept()?;
+    Ok((offer.accept()?, overlay))
+}
+
+fn serve(board: &Shared, id: u64, mut port: NicPort, mut overlay: Option<Overlay>) -> Result<(), Error> {
     let stop = AtomicBool::new(false);
     let mut queues = Vec::new();
     for q in 0..port.config().served() {
