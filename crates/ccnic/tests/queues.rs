@@ -333,6 +333,7 @@ fn a_fault_behind_a_segment_delivers_no_part_of_its_packet() {
     assert_eq!(far.tx_poll(&mut out, 16).expect("the first packet is sound"), 1);
     assert!(!out[0].more());
     assert!(far.tx_poll(&mut out, 16).is_err());
+    assert_eq!((far.stats().rx, far.stats().rx_bytes), (1, 64), "what was delivered");
 
     // The host's side, into arrays that are too short for a packet, too.
     for room in [2, 4, 16] {
@@ -364,6 +365,20 @@ fn a_fault_behind_a_segment_delivers_no_part_of_its_packet() {
         let audit = port.audit(&[&queue]);
         assert_eq!((audit.user, audit.stacked + audit.pooled), (0, audit.total), "{audit:?}");
     }
+}
+
+/// Packets in front of a fault in their line are counted with their bytes.
+#[test]
+fn packets_and_bytes_of_a_faulty_line_agree() {
+    let (port, mut queue, _nic, mut far) = pair(Config::default());
+    let mut two: Vec<_> = (0..2).flat_map(|_| far.alloc_packet(64).expect("honest").expect("free")).collect();
+    far.rx_post(&mut two).expect("honest");
+    let rx = (4096 + 1024 * 16 + 4096) / 8;
+    port.region().put(rx + 4, 7);
+    port.region().put(rx + 5, 64);
+    let mut out = Vec::new();
+    assert_eq!(queue.rx(&mut out, 16).expect("two are sound"), 2);
+    assert_eq!((queue.stats().rx, queue.stats().rx_bytes), (2, 128));
 }
 
 /// Four segments are a packet's most, also where the host posts the buffers.

@@ -130,7 +130,8 @@ impl NicQueue {
             if n == 0 {
                 break;
             }
-            let mut whole = out.len();
+            let first = out.len();
+            let (mut whole, mut bytes) = (first, 0);
             for &d in &line[..n] {
                 let lent = d.flags() & NO_RECYCLE != 0 || !self.side.shared.config.shared_pool;
                 let index = match self.side.accept(d, lent) {
@@ -138,18 +139,21 @@ impl NicQueue {
                     Err(fault) => {
                         // Whole packets only; the reset that follows finds the rest.
                         out.truncate(whole);
+                        self.side.stats.rx += (whole - first) as u64;
+                        self.side.stats.rx_bytes += out[first..].iter().map(|b| u64::from(b.len)).sum::<u64>();
                         return Err(fault);
                     }
                 };
                 self.region.prefetch_byte(d.addr as usize);
                 let flags = d.flags() | if lent { NO_RECYCLE } else { 0 };
                 out.push(RawBuf { addr: d.addr, index, len: d.len(), flags });
-                self.side.stats.rx_bytes += u64::from(d.len());
+                bytes += u64::from(d.len());
                 if !d.more() {
                     whole = out.len();
                 }
             }
             self.side.stats.rx += n as u64;
+            self.side.stats.rx_bytes += bytes;
         }
         Ok(())
     }

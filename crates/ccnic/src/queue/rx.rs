@@ -88,6 +88,7 @@ impl HostQueue {
                         self.side.renounce(b.index);
                     }
                     self.side.stats.rx += whole as u64;
+                    self.side.stats.rx_bytes += out[..whole].iter().map(|b| u64::from(b.len)).sum::<u64>();
                     return (whole, Some(fault));
                 }
             }
