@@ -164,7 +164,8 @@ int ccnic_port_set_served(ccnic_port *port, uint32_t queues);
 int ccnic_port_set_mtu(ccnic_port *port, uint32_t mtu);
 /* Sets how the next NIC spreads flows over the queue pairs it serves. */
 int ccnic_port_set_rss(ccnic_port *port, const ccnic_rss *rss);
-/* CCNIC_FEATURE_ bits that the port and its NIC agree on; 0 without a NIC. */
+/* CCNIC_FEATURE_ bits that the port and its NIC agree on; 0 without a NIC. Costs what
+ * ccnic_port_peer_alive costs. */
 uint32_t ccnic_port_features(const ccnic_port *port);
 /* What the port does without, in a sentence (huge pages that the kernel did not give), or null.
  * Valid for the life of the port. */

@@ -100,9 +100,13 @@ impl HostPort {
         self.notice.as_deref()
     }
 
-    /// Features that this port and its NIC have agreed to use.
+    /// Features that this port and its NIC have agreed to use; none without a NIC. Costs a system call.
     pub fn features(&self) -> Features {
-        Features(self.shared.agreed.load(Ordering::Relaxed))
+        if self.peer_alive() {
+            Features(self.shared.agreed.load(Ordering::Relaxed))
+        } else {
+            Features::default()
+        }
     }
 
     /// The configuration the port was created with.

@@ -186,6 +186,16 @@ fn a_nic_that_slept_through_a_reset_never_runs_beside_its_successor() {
     assert_eq!(awake.loopback(8).unwrap_or(0), 0);
 }
 
+/// A port has no features without a NIC, whether the NIC went by itself or was sent away.
+#[test]
+fn features_go_with_the_nic() {
+    let mut port = HostPort::create_private(Config { offload: 1, ..Config::default() }).expect("valid");
+    let nic = port.local_nic().expect("first");
+    assert!(port.features().has(ccnic::Features::CHECKSUM));
+    drop(nic);
+    assert_eq!(port.features(), ccnic::Features::default());
+}
+
 /// Buffers that a NIC took before a reset are dead after it.
 #[test]
 fn buffers_of_an_old_epoch_are_not_published() {

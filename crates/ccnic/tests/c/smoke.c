@@ -57,7 +57,7 @@ int main(void) {
     CHECK(stats.tx == 32 && stats.rx == 32 && stats.misuse == (unoptimised ? 2 : 3));
     CHECK(ccnic_port_recover(port, &queue, 1) == 0 && ccnic_port_resets(port) == 1);
     ccnic_port_stop_nic(port);
-    CHECK(ccnic_port_peer_alive(port) == 0);
+    CHECK(ccnic_port_peer_alive(port) == 0 && ccnic_port_features(port) == 0);
     ccnic_pool *pool;
     uint32_t room;
     CHECK(ccnic_pool_open(port, &pool) == CCNIC_EUSAGE); /* the single queue's thread is alone */
