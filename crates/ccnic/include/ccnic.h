@@ -158,7 +158,8 @@ int ccnic_port_start_loopback(ccnic_port *port, int cpu);
 /* Stops the NIC thread, or parts from the NIC process (waits at most two seconds for its
  * queues to stop); call ccnic_port_recover before the next NIC. */
 void ccnic_port_stop_nic(ccnic_port *port);
-/* Sets how many queue pairs, from the first on, the next NIC serves (0: all). */
+/* Sets how many queue pairs, from the first on, the next NIC serves (0: all). That NIC takes the
+ * queues of the RSS table modulo their number; the table stays for a later one. */
 int ccnic_port_set_served(ccnic_port *port, uint32_t queues);
 /* Sets the most bytes of a frame for this side and the next NIC (0: see ccnic_config). */
 int ccnic_port_set_mtu(ccnic_port *port, uint32_t mtu);

@@ -159,14 +159,14 @@ impl HostPort {
         Ok(())
     }
 
-    /// Sets how many queue pairs, from the first on, the next NIC serves ([`Config::served`]).
+    /// Sets how many queue pairs, from the first on, the next NIC serves ([`Config::served`]). Queues of the RSS table that it does not
+    /// serve are taken modulo this number; the table itself stays for a NIC that serves them.
     pub fn set_served(&mut self, queues: u32) -> Result<(), Error> {
         if self.peer_alive() {
             return Err(Error::Usage("the port has a NIC; the queues it serves are fixed"));
         }
         let wanted = Config { served: queues, ..self.offered.clone() };
         wanted.check()?;
-        self.rss.check(wanted.served()).map_or_else(|_| self.rss = Rss::default(), |()| ());
         self.offered = wanted;
         Ok(())
     }
@@ -241,7 +241,7 @@ impl HostPort {
         }
         Hello {
             config: self.offered.clone(),
-            rss: self.rss.clone(),
+            rss: self.rss.within(self.offered.served()),
             features: Features::offer(&self.offered),
             term: self.term,
         }

@@ -45,6 +45,13 @@ impl Rss {
         }
     }
 
+    /// The same key and fields, with a table of queue pairs that are served.
+    pub(crate) fn within(&self, served: u32) -> Rss {
+        // At most 64 queue pairs are served.
+        let table = if self.given { self.table.map(|q| q % served as u8) } else { self.table };
+        Rss { table, ..self.clone() }
+    }
+
     /// The queue pair of a frame, given its first bytes, and the hash (0: nothing to hash).
     pub fn queue(&self, frame: &[u8], served: u32) -> (u32, u32) {
         let hash = self.hash(frame);

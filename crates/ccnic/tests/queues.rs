@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ccnic::mem::Mem;
-use ccnic::{Config, Error, HostPort, HostQueue, NicPort, NicQueue};
+use ccnic::{Config, Error, HostPort, HostQueue, NicPort, NicQueue, Rss};
 
 /// Every queue pair goes on receiving, whatever the others keep in their stacks.
 #[test]
@@ -194,6 +194,22 @@ fn features_go_with_the_nic() {
     assert!(port.features().has(ccnic::Features::CHECKSUM));
     drop(nic);
     assert_eq!(port.features(), ccnic::Features::default());
+}
+
+/// A NIC that serves fewer queues keeps key and fields of the application, and the next one has the table again.
+#[test]
+fn fewer_queues_leave_the_rest_of_rss_alone() {
+    let mut port = HostPort::create_private(Config { queues: 4, ..Config::default() }).expect("valid");
+    let rss = Rss::new([7; 40], std::array::from_fn(|i| (3 - i % 4) as u8), Rss::IP);
+    port.set_rss(rss.clone()).expect("all are served");
+    for (served, table) in [(4, [3, 2, 1, 0]), (2, [1, 0, 1, 0]), (1, [0; 4]), (0, [3, 2, 1, 0])] {
+        port.set_served(served).expect("no NIC");
+        let nic = port.local_nic().expect("the place is free");
+        assert_eq!((nic.rss().key, nic.rss().fields), (rss.key, rss.fields));
+        assert_eq!(nic.rss().table[..4], table, "{served} are served");
+        drop(nic);
+        port.recover(&mut []).expect("nobody to wait for");
+    }
 }
 
 /// Buffers that a NIC took before a reset are dead after it.
