@@ -371,6 +371,7 @@ impl HostPort {
         }
         for q in 0..config.queues as usize {
             region.put(layout::w_fault(q), 0);
+            region.put(layout::w_nic_drops(q), 0);
         }
         region.put(layout::W_HUNGER, 0);
         self.epoch += 1;

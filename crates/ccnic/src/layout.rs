@@ -33,7 +33,7 @@ pub(crate) fn w_fault(queue: usize) -> usize {
 pub(crate) fn w_nic_sleeps(queue: usize) -> usize {
     w_ack(queue) + 2
 }
-/// Per queue, written by the NIC: packets it had to drop.
+/// Per queue, written by the NIC: packets it had to drop since the last reset.
 pub(crate) fn w_nic_drops(queue: usize) -> usize {
     w_ack(queue) + 3
 }

@@ -421,6 +421,11 @@ fn frames_that_are_too_short_hold_up_no_others() {
     let frames = far.receive(20);
     assert_eq!(frames.iter().map(|f| f[14]).collect::<Vec<u8>>(), (0..20).collect::<Vec<u8>>());
     assert_eq!(near.queue.stats().drops, 3);
+    // The same NIC after a reset.
+    near.port.recover(&mut [&mut near.queue]).expect("it follows");
+    send(&mut near.queue, &experimental(0, 60)[..10], false);
+    send(&mut near.queue, &experimental(0, 60), false);
+    assert_eq!((far.receive(1).len(), near.queue.stats().drops), (1, 4));
 }
 
 /// A frame keeps its VLAN tags, which the kernel takes out, and a checksum that was left out is found behind them.

@@ -212,6 +212,35 @@ fn fewer_queues_leave_the_rest_of_rss_alone() {
     }
 }
 
+/// What NICs drop is counted from the moment when the queue was opened, and neither forgotten nor counted twice when they go.
+#[test]
+fn drops_are_counted_since_the_queue_was_opened() {
+    let (mut port, queue, nic, far) = pair(Config::default());
+    // The word in which the NIC counts for the first queue.
+    let region = port.region().clone();
+    let drop_one = || region.put(27, region.get(27) + 1);
+    drop_one();
+    assert_eq!(queue.stats().drops, 1);
+    drop(queue);
+    let mut queue = port.queue(0).expect("closed");
+    assert_eq!(queue.stats().drops, 0, "it was opened again");
+    drop_one();
+    drop_one();
+    drop((nic, far));
+    assert_eq!(queue.stats().drops, 2, "the NIC is gone");
+    for round in 1..4 {
+        port.recover(&mut [&mut queue]).expect("nobody to wait for");
+        assert_eq!(queue.stats().drops, 1 + round);
+        let _next = port.local_nic().expect("the place is free");
+        drop_one();
+        assert_eq!(queue.stats().drops, 2 + round);
+    }
+    region.put(27, u64::MAX);
+    port.recover(&mut [&mut queue]).expect("nobody to wait for");
+    region.put(27, u64::MAX);
+    assert_eq!(queue.stats().drops, u64::MAX, "a NIC may say anything");
+}
+
 /// Buffers that a NIC took before a reset are dead after it.
 #[test]
 fn buffers_of_an_old_epoch_are_not_published() {

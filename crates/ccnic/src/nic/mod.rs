@@ -451,9 +451,11 @@ impl NicQueue {
 
     /// Counts packets dropped, where the host sees it, too.
     pub(crate) fn note_drops(&mut self, packets: u64) {
-        if packets > 0 {
-            self.side.stats.drops += packets;
-            self.region.put(layout::w_nic_drops(self.id), self.side.stats.drops);
+        self.side.stats.drops += packets;
+        // One that was replaced does not count for its successor.
+        if packets > 0 && self.is_current() {
+            let word = layout::w_nic_drops(self.id);
+            self.region.put(word, self.region.get(word).wrapping_add(packets));
         }
     }
 

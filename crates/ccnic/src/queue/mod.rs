@@ -34,6 +34,8 @@ pub struct HostQueue {
     sweep_at: usize,
     doors: Arc<Doors>,
     rings: Rings,
+    /// What the NIC said it had dropped when the queue was opened or the port was reset.
+    drops_before: u64,
     /// Handles of a burst, on their way between a vector and the rings.
     scratch: Vec<RawBuf>,
 }
@@ -152,12 +154,15 @@ impl HostQueue {
             event: shared.config.poll_us > 0,
             doors: doors.clone(),
             rings,
+            drops_before: shared.region.get(layout::w_nic_drops(id)),
             scratch: vec![RawBuf::default(); BURST],
         })
     }
 
     /// Empty rings and stacks, and no fault; buffers the application does not hold are away.
     pub(crate) fn restart(&mut self) {
+        self.side.stats.drops = self.stats().drops;
+        self.drops_before = 0;
         let shared = self.side.shared.clone();
         self.rings.clear(&shared);
         self.rings = Rings::new(&shared, self.id);
@@ -246,9 +251,14 @@ impl HostQueue {
         self.rings.fault
     }
 
-    /// Counters since the queue was opened.
+    /// Counters since the queue was opened, over all NICs and resets.
     pub fn stats(&self) -> Stats {
-        Stats { drops: self.region.get(layout::w_nic_drops(self.id)), ..self.side.stats }
+        Stats { drops: self.side.stats.drops.saturating_add(self.fresh_drops()), ..self.side.stats }
+    }
+
+    /// Packets that the NIC says it dropped since the last reset, as far as the queue was open. A NIC may say anything.
+    fn fresh_drops(&self) -> u64 {
+        self.region.get(layout::w_nic_drops(self.id)).saturating_sub(self.drops_before)
     }
 
     /// Bytes the buffer can hold from its first payload byte.
