@@ -104,7 +104,8 @@ typedef struct ccnic_config {
   uint32_t stack;         /* buffers per recycle stack */
   uint32_t bulk;          /* buffers per pool access, 1 to 256 */
   uint32_t rx_lazy;       /* RX lines the host keeps before clearing them */
-  uint32_t tx_lazy;       /* TX lines the NIC keeps before clearing them */
+  uint32_t tx_lazy;       /* TX lines the NIC keeps before clearing them; without a shared pool fewer
+                             than hold the buffers that a queue has to send */
   uint32_t huge;          /* 1: transparent 2 MiB pages; see ccnic_port_notice */
   uint32_t host_node;     /* NUMA node of the host, UINT32_MAX: do not place */
   uint32_t nic_node;      /* NUMA node of the NIC, UINT32_MAX: do not place */

@@ -221,6 +221,13 @@ impl Config {
                 nearest.unwrap_or(least)
             )));
         }
+        if !self.shared_pool && self.tx_lazy > self.most_tx_lazy() {
+            return Err(Error::Config(format!(
+                "tx_lazy = {} lets the NIC keep all buffers that a queue has to send; the nearest valid value is {}",
+                self.tx_lazy,
+                self.most_tx_lazy()
+            )));
+        }
         if self.mtu != 0 {
             range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
         }
@@ -281,6 +288,21 @@ impl Config {
     /// Large buffers that a queue keeps to send where the host posts blanks: 256, or half its share where that is small.
     pub(crate) fn to_send(&self) -> usize {
         256.min(self.large() / self.queues / 2) as usize
+    }
+
+    /// Largest `tx_lazy` without a shared pool: the lines that the NIC keeps leave buffers for one more packet of the most segments.
+    fn most_tx_lazy(&self) -> u32 {
+        const MOST: u32 = MAX_SEGMENTS as u32;
+        let share = self.large() / self.queues;
+        let to_send = share - (self.blanks() as u32).min(self.slots - MOST);
+        let group = if self.layout == Layout::Grouped { MOST } else { 1 };
+        let most = (to_send - MOST) / group + 1;
+        // A ring that is three quarters consumed is cleared in any case.
+        if most >= self.slots / group / 4 * 3 {
+            self.slots
+        } else {
+            most
+        }
     }
 
     pub(crate) const WORDS: usize = 30;

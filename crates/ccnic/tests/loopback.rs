@@ -361,9 +361,36 @@ fn bad_configurations_are_refused_by_name() {
             Config { queues: 4, buffers: 64, small: true, ..Config::unoptimised() },
             "buffers = 64 leaves fewer than 16 large buffers for each of 4 queues; the nearest valid value is 85",
         ),
+        (
+            Config { buffers: 64, tx_lazy: 64, ..Config::unoptimised() },
+            "tx_lazy = 64 lets the NIC keep all buffers that a queue has to send; the nearest valid value is 29",
+        ),
+        (
+            Config { buffers: 64, tx_lazy: 64, shared_pool: false, small: false, ..Config::default() },
+            "tx_lazy = 64 lets the NIC keep all buffers that a queue has to send; the nearest valid value is 8",
+        ),
     ] {
         let Err(e) = HostPort::create_private(config) else { panic!("{key} accepted") };
         assert!(e.to_string().starts_with(key), "{e}");
+    }
+}
+
+/// With as many lines as the NIC may keep, packets of one segment and of four go on for ever.
+#[test]
+fn a_nic_that_keeps_the_most_lines_leaves_buffers_to_send() {
+    for (layout, tx_lazy) in [(Layout::Packed, 29), (Layout::Padded, 29), (Layout::Grouped, 8)] {
+        for segments in [1, 4] {
+            let config = Config { layout, tx_lazy, buffers: 64, ..Config::unoptimised() };
+            let (_port, _nic, mut run) = open(config);
+            run.queue.rx(&mut Vec::new(), 1).expect("nothing yet");
+            for round in 0..100 {
+                let sent = run.number;
+                run.send(&vec![vec![64; segments]; 40]);
+                assert!(run.number > sent, "{layout:?}, {segments} segments, round {round}");
+                run.settle();
+            }
+            assert!(run.expected.is_empty());
+        }
     }
 }
 
