@@ -228,6 +228,14 @@ impl Config {
                 self.most_tx_lazy()
             )));
         }
+        if matches!(self.pool_home, Home::Writer | Home::Reader) {
+            return Err(Error::Config(format!(
+                "pool_home = {} is neither {} (the host) nor {} (the NIC), as both sides write buffers",
+                self.pool_home as u32,
+                Home::Host as u32,
+                Home::Nic as u32
+            )));
+        }
         if self.mtu != 0 {
             range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
         }

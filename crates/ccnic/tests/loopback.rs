@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ccnic::{Buf, Class, Config, Error, HostPool, HostPort, HostQueue, Layout, NicQueue, RawBuf, Signal};
+use ccnic::{Buf, Class, Config, Error, Home, HostPool, HostPort, HostQueue, Layout, NicQueue, RawBuf, Signal};
 use proptest::prelude::*;
 
 fn variants() -> impl Strategy<Value = Config> {
@@ -368,6 +368,14 @@ fn bad_configurations_are_refused_by_name() {
         (
             Config { buffers: 64, tx_lazy: 64, shared_pool: false, small: false, ..Config::default() },
             "tx_lazy = 64 lets the NIC keep all buffers that a queue has to send; the nearest valid value is 8",
+        ),
+        (
+            Config { pool_home: Home::Writer, ..Config::default() },
+            "pool_home = 0 is neither 2 (the host) nor 3 (the NIC)",
+        ),
+        (
+            Config { pool_home: Home::Reader, ..Config::default() },
+            "pool_home = 1 is neither 2 (the host) nor 3 (the NIC)",
         ),
     ] {
         let Err(e) = HostPort::create_private(config) else { panic!("{key} accepted") };
