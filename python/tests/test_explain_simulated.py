@@ -238,6 +238,14 @@ def test_the_closed_form_knows_the_credits_that_bind_a_device(run, quadrant, cha
         assert abs(off) < 0.06, f"{side}: {100 * off:+.1f} %"
 
 
+def test_a_posted_credit_is_held_until_its_entry_of_the_iio_is_free(run):
+    """One packet of four lines at a time: 280 B at 4 x 8 GT/s x 128/130 x 0.97, its stay in the IIO, and two flights of 150 ns."""
+    result = run(1, 6, **{"override.pcie.posted_lines": 4})
+    held = {row["domain"]: row["latency_ns"] for row in result.table("domains").to_dicts()}
+    packet = 280 * 8 / (4 * 8 * 128 / 130 * 0.97)
+    assert held["PCIe posted credits"] == pytest.approx(packet + held["IIO write buffer"] + 300, rel=0.01)
+
+
 @pytest.mark.parametrize("cores", [2, 4, 6])
 def test_the_closed_form_knows_writes_that_take_turns(run, cores):
     r = run(3, cores, **{"override.caches.llc.write_order": "round_robin"})
