@@ -465,6 +465,13 @@ def test_lines_in_front_of_queues_are_told_where_both_kinds_wait_in_one_order(ru
     assert "in_front_of_queues" not in explain.of_result(run(3, 6)).facts
 
 
+@pytest.mark.parametrize("how, beyond", [("admitted", False), ("immediate", True)])
+def test_write_backs_that_need_no_admission_wait_beyond_the_write_buffer(run, how, beyond):
+    result = run(3, 6, **{"override.caches.llc.quirks.writebacks": how})
+    row = next(r for r in result.table("domains").to_dicts() if r["domain"] == "home agent write buffer")
+    assert row["credits"] == 162 and (row["occupancy_max"] > 162) == beyond
+
+
 def test_a_write_buffer_that_bounds_nothing_is_no_part_of_the_explanation():
     """`caches.llc.write_buffer` has no effect beside miss status holding registers, so that no rate moves with it."""
     few, ample = (
