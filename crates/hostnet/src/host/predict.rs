@@ -25,7 +25,7 @@ fn or(own: u32, standard: u32) -> f64 {
     f64::from(if own == 0 { standard } else { own })
 }
 
-/// What a device's PCIe port allows on an unloaded host.
+/// Bounds that a PCIe port sets to its device.
 struct Port {
     /// Rate of the link, and of the credits that are free once the IIO has a request, in GB/s of payload.
     gbs: f64,

@@ -486,8 +486,8 @@ mod tests {
         assert!((p.p2m_gbs - 92.0 * 64.0 / 300.0).abs() < 1e-3, "{p:?}");
     }
 
-    /// What a device's credits allow is all that the cores notice of it: they move as much beside a device that offers no
-    /// more than one credit carries in 300 ns.
+    /// Cores move as much beside a device whose one credit binds as beside a device that offers what one credit carries in
+    /// 300 ns.
     #[test]
     fn a_device_whose_credits_bind_takes_no_more_than_they_carry() {
         let few = PredictHost { iio_write_credits: 1.0, ..host() };
