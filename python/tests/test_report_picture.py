@@ -9,7 +9,9 @@ import fakeresults
 import pytest
 
 import hostnet as hn
-from hostnet.explain.explanation import Domain, Explanation
+from hostnet.drops import LINK_FULL
+from hostnet.explain import explanation
+from hostnet.explain.explanation import CREDITS_FULL, Domain, Explanation
 from hostnet.report.host import Bar, host_of
 from hostnet.report.numbers import quantity, short
 from hostnet.report.picture import picture
@@ -148,6 +150,56 @@ def test_a_host_with_room_says_which_part_is_fullest():
     assert judged(explained(domain)).marks == {}
     assert judged(explained(Domain("read queues", "shared", 100.0, 85.0, 10.0))).marks == {"memory": "fullest"}
     assert "no metrics of the host network" in verdict_of(fakeresults.result("dma") | {"metrics": {}}).sentence
+
+
+#: What `hostnet explain` names as full, with the share from which it does.
+NAMED = {fact: LINK_FULL for fact in explanation._SERVERS} | {fact: CREDITS_FULL for fact in explanation._CREDITS}
+
+
+@pytest.mark.parametrize("fact", NAMED)
+def test_what_explain_finds_full_is_the_bottleneck_of_the_report(fact):
+    found = judged(explained(**{fact: NAMED[fact]}))
+    assert f"{100 * NAMED[fact]:.0f} %" in found.sentence and "the bottleneck" in found.sentence
+    assert list(found.marks.values()) == ["bottleneck"]
+    with_room = judged(explained(**{fact: 0.5}))
+    assert with_room.sentence.endswith("is at 50 %.") and with_room.marks == {}
+
+
+def test_the_line_fill_buffers_of_one_core_are_not_those_of_all():
+    pooled = Domain("line fill buffers", "c2m", 204.0, 10.5, 7.4)
+    found = judged(explained(pooled, lfb_fullest_util=0.863))
+    assert found.sentence == ("The line fill buffers of the fullest core are the bottleneck: 86 % of them are in use.")
+    assert found.marks == {"cores": "bottleneck"}
+    near = judged(explained(pooled, lfb_fullest_util=0.814, mem_utilisation=0.06))
+    assert (
+        near.sentence
+        == "No part of the host is full; the fullest, the line fill buffers of the fullest core, is at 81 %."
+    )
+    assert near.marks == {"cores": "fullest"}
+
+
+def test_the_box_of_the_fullest_core_is_marked_although_its_other_cores_are_idle():
+    r = one()
+    held = {row[0]: row for row in r["tables"]["domains"]["rows"]}
+    for core, occupancy in ((0, 9.0), (1, 0.0), (2, 6.0)):  # 45 % of those of the tenant a, and 60 % of those of b
+        held[f"core {core} line fill buffers"][2] = occupancy
+    drawn = picture(host_of(r), judged(explained(lfb_fullest_util=0.9)), "x")
+    assert drawn.count('class="box bottleneck"') == 2, "one part in two drawings"
+    assert re.search(r'class="box bottleneck".*?font-weight="600">a<', drawn)
+
+
+@pytest.mark.parametrize("queues, fact", [("read queues", "rpq_full"), ("write queues", "wpq_full")])
+def test_queues_that_are_full_most_of_the_time_are_full(queues, fact):
+    domains = full("IIO write buffer"), Domain(queues, "shared", 100.0, 93.0, 10.0)
+    found = judged(explained(*domains, **{fact: CREDITS_FULL}))
+    assert found.sentence.startswith(f"The {queues} of the memory controllers are the bottleneck: 93 of 100 entries")
+    assert found.marks == {"iio": "waits", "memory": "bottleneck"}
+
+
+def test_the_buffer_of_one_of_several_controllers_is_a_limit():
+    found = judged(explained(Domain("IIO write buffer", "p2m", 200.0, 99.0, 9.0), full("IIO 1 write buffer")))
+    assert found.sentence == "The IIO write buffer is the bottleneck: 99 of 100 entries are in use."
+    assert found.marks == {"iio": "bottleneck"}
 
 
 def test_marks_are_drawn_on_their_parts():

@@ -339,6 +339,10 @@ class Explanation:
             found.pop("pcie_tags_util", None)  # the links of all ports are full, and tags wait for them
         return found
 
+    def full_credits(self) -> list[str]:
+        """Facts of the credits and registers that are full."""
+        return list(self._full(_CREDITS, CREDITS_FULL))
+
     def _full_parts(self, without: Container[str] = ()) -> list[str]:
         """Sentences about the parts of the host that are full, with their keys, ``without`` the credits of these facts."""
         f = self.facts

@@ -32,6 +32,7 @@ class Bar:
     unit: str = ""
     peak: float | None = None
     meaning: str = ""
+    fullest: float | None = None  # share of the fullest core, of a bar of several cores
 
     @property
     def share(self) -> float | None:
@@ -327,14 +328,10 @@ class _Reader:
         if not rows:
             return []
         used, limit = sum(r["occupancy_avg"] for r in rows), sum(float(r["credits"]) for r in rows)
-        return [
-            Bar(
-                label,
-                used,
-                limit if limit < UNLIMITED else None,
-                meaning=f"Line fill buffers of {count} cores in use, mean over time: {short(used)} of {short(limit)}",
-            )
-        ]
+        fullest = max(r["occupancy_avg"] / r["credits"] for r in rows)
+        meaning = f"Line fill buffers of {count} core{'s' * (count != 1)} in use, mean over time: {short(used)} of {short(limit)}"
+        meaning += f"; of the fullest core {100 * fullest:.0f} %" if count > 1 else ""
+        return [Bar(label, used, limit if limit < UNLIMITED else None, meaning=meaning, fullest=fullest)]
 
     def extra_cores(self, index: int) -> Part | None:
         """Cores of the kernel or of CC-NIC's NIC, which belong to no tenant's own cores."""

@@ -238,8 +238,8 @@ def _busy(part: Part) -> bool:
 
 
 def _fullest(part: Part, host: Host) -> bool:
-    """Whether the line fill buffers of these cores are about as full as those of any cores; true where none has any."""
-    shares = {p.key: max((b.share or 0.0 for b in p.bars), default=0.0) for n in host.nodes for p in n.cores}
+    """Whether the line fill buffers of one of these cores are about as full as those of any; true where none has any."""
+    shares = {p.key: max((b.fullest or 0.0 for b in p.bars), default=0.0) for n in host.nodes for p in n.cores}
     most = max(shares.values(), default=0.0)
     return shares.get(part.key, 0.0) >= 0.8 * most
 

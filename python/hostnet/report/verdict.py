@@ -10,7 +10,7 @@ from typing import Any
 from ..drops import LINK_FULL
 from ..errors import HostnetError
 from ..explain import of_result
-from ..explain.explanation import CORES_BUSY, Domain, Explanation
+from ..explain.explanation import CORES_BUSY, CREDITS_FULL, Domain, Explanation
 from ..results import Result
 from .numbers import short
 
@@ -30,31 +30,47 @@ class _Limit:
     part: str
     name: str
     place: int = 0
-
-    @property
-    def be(self) -> str:
-        return "are" if self.name.endswith("s") or " that wait" in self.name else "is"
+    be: str = "is"
 
 
 _DOMAINS = {
-    "line fill buffers": _Limit("cores", "the line fill buffers"),
+    "line fill buffers": _Limit("cores", "the line fill buffers", be="are"),
     "IIO write buffer": _Limit("iio", "the IIO write buffer"),
     "IIO read buffer": _Limit("iio", "the IIO read buffer"),
-    "writes that wait at the CHA": _Limit("agent", "the writes that wait at the home agent", 1),
-    "read queues": _Limit("memory", "the read queues of the memory controllers", 2),
-    "write queues": _Limit("memory", "the write queues of the memory controllers", 2),
+    "writes that wait at the CHA": _Limit("agent", "the writes that wait at the home agent", 1, "are"),
+    "read queues": _Limit("memory", "the read queues of the memory controllers", 2, "are"),
+    "write queues": _Limit("memory", "the write queues of the memory controllers", 2, "are"),
 }
+#: Facts that say which share of time the queues of these domains are full.
+_QUEUES = {"read queues": "rpq_full", "write queues": "wpq_full"}
 #: Servers without credits, by the fact that says which share of time they are busy.
 _SERVERS = {
     "pcie_up_util": _Limit("device", "the PCIe link into the host"),
     "pcie_down_util": _Limit("device", "the PCIe link out of the host"),
+    "pcie_busiest_util": _Limit("device", "the busiest PCIe link"),
     "iio_path_util": _Limit("iio", "the path from the IIO to the home agent"),
     "nic_engine_util": _Limit("device", "the receive engine of the NIC"),
     "ssd_media_util": _Limit("device", "the medium of an SSD"),
     "wire_in_util": _Limit("device", "the network link to the host"),
     "wire_out_util": _Limit("device", "the network link from the host"),
     "link_utilisation": _Limit("link", "the link between the nodes"),
+    "memory_link_read_util": _Limit("memory", "the link from memory to the cores"),
+    "memory_link_write_util": _Limit("memory", "the link from the caches to memory"),
     "mem_utilisation": _Limit("memory", "the memory bandwidth"),
+}
+#: Credits of single senders, by the fact that says which share of them is in use.
+_CREDITS = {
+    "lfb_fullest_util": _Limit("cores", "the line fill buffers of the fullest core", be="are"),
+    "l2_mshr_util": _Limit("cores", "the miss status holding registers of an L2", be="are"),
+    "prefetch_util": _Limit("cores", "the requests of the prefetchers", be="are"),
+    "nic_receive_util": _Limit("device", "the received packets that a NIC may have in flight", be="are"),
+    "nic_transmit_util": _Limit("device", "the frames that a NIC may be reading", be="are"),
+    "pcie_posted_util": _Limit("iio", "the posted credits of a PCIe port", be="are"),
+    "pcie_non_posted_util": _Limit("iio", "the non-posted credits of a PCIe port", be="are"),
+    "pcie_tags_util": _Limit("iio", "the PCIe tags of a device", be="are"),
+    "link_credits_util": _Limit("link", "the credits of a node for the link between the nodes", be="are"),
+    "llc_mshr_util": _Limit("agent", "the miss status holding registers of the LLC", 1, "are"),
+    "cha_wait_util": _Limit("agent", "the entries of the home agent for writes that wait", 1, "are"),
 }
 
 
@@ -86,7 +102,7 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
 
 def judged(ex: Explanation) -> Verdict:
     """The verdict on an explanation."""
-    found = _full_server(ex) or _full_domain(ex) or _busy_cores(ex) or _nothing_full(ex)
+    found = _full_server(ex) or _full_domain(ex) or _busy_cores(ex) or _full_credits(ex) or _nothing_full(ex)
     found.more = re.split(r"(?<=\.) (?=[A-Z0-9])", ex.paragraph())
     found.explanation = ex
     return found
@@ -101,8 +117,18 @@ def _full_server(ex: Explanation) -> Verdict | None:
     return None
 
 
+def _limits(ex: Explanation) -> list[tuple[_Limit, Domain]]:
+    """The domains that the picture has, each with its part; those of single I/O controllers count as the controllers'."""
+    named = ((re.sub(r"^IIO \d+ ", "IIO ", d.name), d) for d in ex.domains)
+    return [(_DOMAINS[name], d) for name, d in named if name in _DOMAINS]
+
+
 def _full_domain(ex: Explanation) -> Verdict | None:
-    full = [(_DOMAINS[d.name], d) for d in ex.domains if d.exhausted and d.name in _DOMAINS]
+    full = [
+        (limit, d)
+        for limit, d in _limits(ex)
+        if d.exhausted or ex.facts.get(_QUEUES.get(d.name, ""), 0.0) >= CREDITS_FULL
+    ]
     if not full:
         return None
     limit, last = max(full, key=lambda f: (f[0].place, f[1].busy))
@@ -127,7 +153,10 @@ def _held(d: Domain) -> str:
 def _listed(full: Sequence[tuple[_Limit, Domain]]) -> str:
     """Full domains in words, the last of them on the way to memory first."""
     ordered = sorted(full, key=lambda f: -f[0].place)
-    words = [f"{at.name} ({short(d.held)} of {short(d.credits)})" for at, d in ordered]
+    return _joined([f"{at.name} ({short(d.held)} of {short(d.credits)})" for at, d in ordered])
+
+
+def _joined(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -154,10 +183,24 @@ def _busy_cores(ex: Explanation) -> Verdict | None:
     return Verdict(said, marks={"cores": BOTTLENECK}, busy_cores=True)
 
 
+def _full_credits(ex: Explanation) -> Verdict | None:
+    full = [(limit, ex.facts[fact]) for fact, limit in _CREDITS.items() if fact in ex.full_credits()]
+    if not full:
+        return None
+    (limit, share), *others = sorted(full, key=lambda f: (-f[0].place, -f[1]))
+    said = f"{_capital(limit.name)} {limit.be} the bottleneck: {100 * share:.0f} % of them are in use"
+    if others:
+        said += f"; full as well: {_joined([f'{at.name} ({100 * of:.0f} %)' for at, of in others])}"
+    else:
+        said += "".join(f", because {why}" for why in ex.reasons()[:1])
+    marks = {at.part: WAITS if at.place < limit.place else BOTTLENECK for at, _ in others}
+    return Verdict(said + ".", marks=marks | {limit.part: BOTTLENECK})
+
+
 def _nothing_full(ex: Explanation) -> Verdict:
     """The verdict on a host no part of which is full: the fullest part, and the first reason why requests wait."""
-    used = [(d.used, _DOMAINS[d.name]) for d in ex.domains if d.used is not None and d.name in _DOMAINS]
-    used += [(ex.facts[fact], limit) for fact, limit in _SERVERS.items() if fact in ex.facts]
+    used = [(d.used, limit) for limit, d in _limits(ex) if d.used is not None]
+    used += [(ex.facts[fact], limit) for fact, limit in (_SERVERS | _CREDITS).items() if fact in ex.facts]
     if not used:
         return Verdict("No part of the host is full.")
     share, fullest = max(used, key=lambda u: u[0])
