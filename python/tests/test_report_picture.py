@@ -52,7 +52,7 @@ def one(**spec):
     }  # fmt: skip
     r["metrics"] = {
         "net_gbps": 80.0, "channels": 2.0, "mem_bw_gbs": 30.0, "mem_peak_gbs": 40.0, "mem_read_gbs": 10.0, "mem_write_gbs": 20.0,
-        "rpq_occ": 4.0, "wpq_occ": 19.0, "pcie_up_util": 0.5, "lfb_rate": 500.0, "mlc_wb_mtps": 100.0, "iio_path_util": 0.25,
+        "rpq_occ": 4.0, "wpq_occ": 19.0, "pcie_up_util": 0.5, "lfb_rate": 450.0, "prefetch_rate": 300.0, "mlc_wb_mtps": 100.0, "iio_path_util": 0.25,
     }  # fmt: skip
     r["tables"] = {
         "domains": fakeresults.table(DOMAINS, [
@@ -61,6 +61,7 @@ def one(**spec):
             ["core 2 line fill buffers", 10, 9.9, 10, 1.0, 1.0, 1.0],
             ["IIO write buffer", 100, 25.0, 60, 125.0, 200.0, 200.0],
             ["IIO read buffer", 2**32 - 1, 1.0, 2, 31.25, 200.0, 200.0],
+            ["path c2m_read", 2**32 - 1, 40.0, 90, 500.0, 80.0, 80.0],
         ]),
         "tenants": fakeresults.table("tenant, cores cores, throughput_mops Mops, net_gbps Gb/s, offered_mops Mops, cpu_utilisation fraction, drop_rate fraction", [
             ["a", 2, 5.0, 80.0, 6.0, 0.5, 0.1],
@@ -89,7 +90,7 @@ def test_traffic_and_queues_are_those_of_the_result():
         "bandwidth": (30.0, 40.0), "read queues": (8.0, 20.0), "write queues": (38.0, 40.0),
     }  # fmt: skip
     node = host.nodes[0]
-    assert (node.to_cores.gbs, node.from_cores.gbs) == (32.0, 6.4)
+    assert (node.to_cores.gbs, node.from_cores.gbs) == (32.0, 6.4), "a line counts once, whether it was prefetched or not"
     assert host.devices[0].trouble == ["1,234 packets lost: Too slow."] and a.trouble == ["loses 10 % of its packets"]
 
 

@@ -283,10 +283,8 @@ class _Reader:
         agent = self.agent(index)
         node = Node(parts, agent)
         if not several:
-            lines = self.m.get("lfb_rate")
-            fetched = None if lines is None else (lines + (self.m.get("prefetch_rate") or 0.0)) * LINE_GBS
             back = self.m.get("mlc_wb_mtps")
-            node.to_cores = _flow(fetched, None, "to L2")
+            node.to_cores = _flow(self.rate("path c2m_read"), None, "to L2")
             node.from_cores = _flow(None if back is None else back * LINE_GBS, None, "from L2")
         return node
 
