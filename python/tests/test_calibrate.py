@@ -389,6 +389,10 @@ def test_the_page_shows_each_curve_with_its_residual(tmp_path):
     page.write_page(here, out)
     text = out.read_text()
     assert "chases beside each other 9.5%" in text and "one &lt;doubt&gt;" in text
+    assert re.findall(r"<figcaption>(.*?)</figcaption>", text) == [
+        "Latency of a load [ns]",
+        "Latency of a load of chases beside each other [ns]",
+    ]
     assert "datasheet: 352 entries" in text and text.count("data-chart") >= 2
     # Values of a preset, which the platform's own tables do not spell out.
     values = api.platform("icelake")["caches"]["llc"]["quirks"]

@@ -113,6 +113,14 @@ def test_the_page_is_well_formed_and_labelled(demo):
     assert {a or b for a, b in used} <= set(ids)
 
 
+def test_every_chart_shows_its_unit(demo):
+    titles = re.findall(r"<figcaption>(.*?)</figcaption>", demo)
+    assert titles == [
+        "Request latency [µs]", "DRAM access latency [ns]", "throughput [Mrps]", "DRAM bandwidth [GB/s]",
+        "receive buffers in the LLC [lines]",
+    ]  # fmt: skip
+
+
 def test_the_comparison_shows_values_and_changes(demo):
     (head,) = [row for row in Outline(demo).rows("metric") if "change" in row][:1]
     assert head == ["metric", "unit", "DMA", "DDIO, ways 2", "change", "", "DDIO + Sweeper, ways 2", "change", ""]

@@ -90,7 +90,9 @@ def test_traffic_and_queues_are_those_of_the_result():
         "bandwidth": (30.0, 40.0), "read queues": (8.0, 20.0), "write queues": (38.0, 40.0),
     }  # fmt: skip
     node = host.nodes[0]
-    assert (node.to_cores.gbs, node.from_cores.gbs) == (32.0, 6.4), "a line counts once, whether it was prefetched or not"
+    assert (node.to_cores.gbs, node.from_cores.gbs) == (32.0, 6.4), (
+        "a line counts once, whether it was prefetched or not"
+    )
     assert host.devices[0].trouble == ["1,234 packets lost: Too slow."] and a.trouble == ["loses 10 % of its packets"]
 
 

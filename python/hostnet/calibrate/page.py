@@ -71,7 +71,7 @@ def _by_size(made: Here) -> Chart:
     curves.append(Curve("platform: capacities and latencies", [math.log2(s) for s in sizes], modelled))
     ticks = [(math.log2(s), size_text(s)) for s in sizes if s.bit_length() % 4 == 1 and s & (s - 1) == 0]
     return Chart(
-        "Latency of a load", "size of the buffer", "ns", curves, log_y=True, ticks=ticks, from_zero=False, wide=True
+        "Latency of a load [ns]", "size of the buffer", curves, log_y=True, ticks=ticks, from_zero=False, wide=True
     )
 
 
@@ -95,9 +95,8 @@ def _fitted(made: Here) -> Iterator[Markup]:
     said = ", ".join(f"{name} {r:.1%}" for name, r in residuals(fit.points, fit.simulated).items())
     chart = [
         Chart(
-            "Chases beside each other",
+            "Latency of a load of chases beside each other [ns]",
             "chases",
-            "ns per load",
             [
                 _measured("measured", *_xy([p for p, _ in both if p.setting.curve == "parallelism"])),
                 Curve(
@@ -113,9 +112,8 @@ def _fitted(made: Here) -> Iterator[Markup]:
         of = [(p, s) for p, s in both if p.setting.curve == "loaded" and p.setting.line == line]
         chart.append(
             Chart(
-                f"Latency under load: {line}",
-                "memory traffic, GB/s",
-                "ns",
+                f"Latency under load: {line} [ns]",
+                "memory traffic [GB/s]",
                 [
                     _measured("measured", [p.gbs.median for p, _ in of if p.gbs], [p.ns for p, _ in of if p.ns]),
                     Curve("simulated", [s.gbs for _, s in of], [s.ns for _, s in of]),

@@ -51,6 +51,7 @@ _LABELS = {
     "ways": "DDIO ways",
     "drop_rate": "dropped / offered packets",
     "depth": "standing queue D",
+    "rx_lines": "receive buffers in the LLC [lines]",
 }
 # Units of small letters that are no things, as axes have them.
 _SHORT = {"us": "µs", "ns": "ns", "cycles": "cycles", "1/us": "1/µs"}

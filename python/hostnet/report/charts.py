@@ -33,11 +33,10 @@ class Curve:
 
 @dataclass
 class Chart:
-    """A chart of curves. ``ticks`` names positions on the x axis, for values that are names or percentiles."""
+    """A chart of curves. ``title`` has the unit of the y axis. ``ticks`` names positions on the x axis, for values that are names or percentiles."""
 
     title: str
     x: str
-    y: str
     curves: list[Curve]
     log_y: bool = False
     points: bool = False
@@ -52,7 +51,6 @@ class Chart:
         data = {
             "title": self.title,
             "x": self.x,
-            "y": self.y,
             "logY": self.log_y,
             "points": self.points,
             "ticks": self.ticks,
@@ -71,7 +69,7 @@ class Chart:
             ],
         }
         key = "c" + hashlib.sha256(json.dumps(data).encode()).hexdigest()[:10]
-        label = f"{self.title}: curves of {self.y} over {self.x} for {', '.join(c.name for c in self.curves)}"
+        label = f"{self.title}: curves over {self.x} for {', '.join(c.name for c in self.curves)}"
         return Markup(
             f'<figure class="chart{" wide" if self.wide else ""}" role="img" aria-label="{escape(label)}">'
             f"<figcaption>{escape(self.title)}</figcaption>"
@@ -118,16 +116,14 @@ def percentiles(cdf: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
     return [tail(f) for f in wanted], y
 
 
-def percentile_chart(
-    title: str, unit: str, cdfs: Mapping[str, Sequence[tuple[float, float]]], log: bool = True
-) -> Chart:
+def percentile_chart(title: str, cdfs: Mapping[str, Sequence[tuple[float, float]]], log: bool = True) -> Chart:
     """Latency over percentile, a curve for each result."""
     curves = [Curve(name, *percentiles(cdf)) for name, cdf in cdfs.items()]
     values = [y for c in curves for y in c.y if y]
     log = log and bool(values) and max(values) > 10 * min(values)
     right = max((c.x[-1] or 0.0 for c in curves), default=1.0)
     ticks = [(tail(p / 100), f"{p:g} %") for p in _PERCENTS if tail(p / 100) <= right + 0.05]
-    return Chart(title, "percentile", unit, curves, log_y=log, ticks=ticks, from_zero=not log)
+    return Chart(title, "percentile", curves, log_y=log, ticks=ticks, from_zero=not log)
 
 
 # ---- stacked bars

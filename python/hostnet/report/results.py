@@ -164,11 +164,11 @@ def _every(results: Sequence[Data], names: Sequence[str]) -> Markup:
 def _latency(results: Sequence[Data], names: Sequence[str]) -> Markup:
     charts = []
     kinds = [
-        ("request_latency_cdf", "Request latency", "µs", True),
-        ("rtt", "Round trips at the load generator", "µs", True),
-        ("dram_latency_cdf", "DRAM access latency", "ns", False),
+        ("request_latency_cdf", "Request latency [µs]", True),
+        ("rtt", "Round trips at the load generator [µs]", True),
+        ("dram_latency_cdf", "DRAM access latency [ns]", False),
     ]
-    for name, title, unit_of, log in kinds:
+    for name, title, log in kinds:
         of = [(n, r) for n, r in zip(names, results) if name != "rtt" or _has_wire(r["spec"])]
         cdfs = {}
         for n, r in of:
@@ -178,7 +178,7 @@ def _latency(results: Sequence[Data], names: Sequence[str]) -> Markup:
                 cdfs[n] = [(a, b) for a, b in zip(x, y) if not log or a > 0]
         shown = {n: cdfs[n] for n in spread(list(cdfs)) if cdfs[n]}
         if shown:
-            charts.append((percentile_chart(title, unit_of, shown, log), len(cdfs), len(shown)))
+            charts.append((percentile_chart(title, shown, log), len(cdfs), len(shown)))
     notes = [left_out(there, shown, "the files beside this report hold the others") for _, there, shown in charts]
     return joined([grid([c for c, _, _ in charts]), *dict.fromkeys(notes)])
 
@@ -207,7 +207,7 @@ def _timeline(results: Sequence[Data], names: Sequence[str]) -> Markup:
                     Curve(n, [a for a, _ in points], [b for _, b in points], colour=shown.index(n))
                 )
     charts = [
-        Chart(label, "simulated time [µs]", label, curves, sync="time")
+        Chart(label, "simulated time [µs]", curves, sync="time")
         for label, curves in panels.items()
         if any(any(c.y) for c in curves)
     ]

@@ -112,7 +112,7 @@ def _charts(
             continue
         made = [_curve(name or axis_label(m), groups[name], x, m, names, i) for i, name in enumerate(shown)]
         made += _of_paper(shown, groups, x, m, names, paper)
-        chart = Chart(axis_label(m), label(x, labels), axis_label(m), [c for c in made if c.x], points=True, sync=x)
+        chart = Chart(axis_label(m), label(x, labels), [c for c in made if c.x], points=True, sync=x)
         chart.ticks, chart.lines = [(float(i), n) for i, n in enumerate(names)], not names
         charts.append(chart)
     more = left_out(len(groups), len(shown), "these are groups of results, and the table lists all of them")
