@@ -135,17 +135,49 @@ def test_the_site_is_built_without_a_warning_and_needs_no_other_host(built):
     assert '"docs/use/glossary"' in (built / "searchindex.js").read_text(encoding="utf-8")
 
 
+def diagrams() -> dict[str, int]:
+    """The number of diagrams of each page that has any."""
+    counts = {
+        p: len(re.findall("^```mermaid", (ROOT / p).read_text(encoding="utf-8"), re.M)) for p in configuration().pages()
+    }
+    return {page: count for page, count in sorted(counts.items()) if count}
+
+
 def test_every_diagram_of_the_site_is_drawn(built):
     if (browser := chromium.found()) is None:
         pytest.skip("no Chromium")
     drawn = 0
-    for page in sorted(configuration().pages()):
-        fences = len(re.findall("^```mermaid", (ROOT / page).read_text(encoding="utf-8"), re.M))
-        if not fences:
-            continue
+    for page, fences in diagrams().items():
         command = [browser, "--headless", "--no-sandbox", "--virtual-time-budget=6000", "--dump-dom"]
         url = (built / page).with_suffix(".html").as_uri()
         shown = subprocess.run([*command, url], capture_output=True, text=True, timeout=120).stdout
         assert shown.count("data-processed") == fences and "Syntax error" not in shown, page
         drawn += fences
     assert drawn > 10
+
+
+#: The size of the smallest words of each diagram as they are on the screen, once all are drawn.
+WORDS = """(async () => {
+  const places = [...document.querySelectorAll(".mermaid")];
+  while (!places.every((p) => p.dataset.processed && p.querySelector("svg"))) await new Promise((r) => setTimeout(r, 50));
+  await drawn;
+  return places.map((place) => {
+    const svg = place.querySelector("svg");
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    const words = [...svg.querySelectorAll("foreignObject *, text")].filter((e) => e.textContent.trim());
+    return Math.min(...words.map((e) => parseFloat(getComputedStyle(e).fontSize) * scale));
+  });
+})()"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_words_of_a_diagram_are_readable_on_every_screen(built, width):
+    if (program := chromium.found()) is None:
+        pytest.skip("no Chromium")
+    browser = chromium.Browser(program)
+    for page, count in diagrams().items():
+        browser.show((built / page).with_suffix(".html"), width, 900)
+        sizes = browser.run(WORDS)
+        assert len(sizes) == count and min(sizes) >= 10.99, (page, sizes)
+        assert browser.run("document.documentElement.scrollWidth") <= width, page
+    browser.close()
