@@ -24,7 +24,7 @@ from .capture import WRITTEN
 from .control import Counted, digest
 from .errors import HostnetError, SpecError
 from .output import check_file, check_no_input
-from .paths import PLATFORMS, SCENARIOS, nearest, platform_dirs
+from .paths import PLATFORMS, SCENARIOS, nearest, search_dirs
 from .progress import Progress
 from .quantities import swept
 from .replicate import combined
@@ -178,7 +178,7 @@ def _inputs(scenario: Scenario) -> list[Path]:
     spec, origin = json.loads(scenario.resolve()), scenario._origin
     files = [] if origin is None else [Path(origin)]
     name = scenario.to_dict().get("platform")
-    files += [Path(d) / f"{name}.toml" for d in platform_dirs(origin) if isinstance(name, str)]
+    files += [Path(d) / f"{name}.toml" for d in search_dirs(origin) if isinstance(name, str)]
     return files + [Path(table["file"]) for table in files_of(spec).values()]
 
 

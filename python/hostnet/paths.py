@@ -51,8 +51,9 @@ def scenario_file(name: str | os.PathLike[str]) -> Path:
     raise HostnetError(f"{name}: no such scenario file; {hint}")
 
 
-def platform_dirs(file: Path | None) -> list[str]:
-    """Directories in which a platform named in ``file`` is searched: the directory of ``file`` first, then hostnet's
-    own, then the current one."""
+def search_dirs(file: Path | None) -> list[str]:
+    """Directories in which what ``file`` names is searched: for a platform the directory of ``file`` first, then hostnet's
+    own, then the current one; and at last, for a path such as ``captures/memcached-udp.pcap``, the files that come with
+    hostnet."""
     beside = [file.parent, file.parent / "platforms"] if file is not None else [Path.cwd()]
-    return [str(d) for d in (*beside, PLATFORMS, Path())]
+    return [str(d) for d in (*beside, PLATFORMS, Path(), DATA)]

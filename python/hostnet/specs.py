@@ -22,7 +22,7 @@ import tomli_w
 from . import _core, renamed
 from ._toml import TEXT, tomllib
 from .errors import HostnetError, NoSuchKey, SpecError, no_text, printable
-from .paths import platform_dirs, scenario_file
+from .paths import scenario_file, search_dirs
 
 ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
 
@@ -440,7 +440,7 @@ class Scenario(Fields):
         if key != "override" or not isinstance(name, str):
             return {}
         try:
-            return platform_values(name, self._file, tuple(platform_dirs(self._origin)))
+            return platform_values(name, self._file, tuple(search_dirs(self._origin)))
         except SpecError:
             return {}  # resolve reports what is invalid
 
@@ -541,7 +541,7 @@ class Scenario(Fields):
         if beyond is not None:
             raise SpecError(f"{self._file}: {beyond[0]} = {beyond[1]} is {_BEYOND}.")
         try:
-            resolved = _core.resolve(text, self._file, platform_dirs(self._origin))
+            resolved = _core.resolve(text, self._file, search_dirs(self._origin))
             self._check_files(resolved)
             return resolved
         except UnicodeEncodeError:

@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 import struct
 import time
 import warnings
@@ -433,6 +434,30 @@ def test_a_capture_faster_than_its_link_is_a_warning_with_the_figures(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [h.notes for h in held(hn.run(own.with_({"peripheral.0.link": "10 Gbps"})).data)] == [{}]
+
+
+FORWARDER = """
+name = "forwarder"
+platform = "gem5"
+placement = { policy = "ddio", ways = "all" }
+tenant = [{ name = "forwarder", cores = 1, stack = "poll_mode", app = { kind = "testpmd", mode = "macswap" } }]
+peripheral = [{ kind = "ethernet" }]
+traffic = { arrivals = "pcap", rate = "1 Gbps", pcap = { file = "captures/memcached-udp.pcap", timing = "poisson" } }
+run = { load = "fixed", requests = 20, warmup_requests = 5 }
+"""
+
+
+def test_captures_and_recordings_that_come_with_hostnet_are_found_from_an_empty_directory(cli):
+    (cli.cwd / "own.toml").write_text(FORWARDER)
+    named = json.loads(cli("run", "own.toml", "--json", check=0).stdout)["spec"]["traffic"]["pcap"]["file"]
+    assert os.path.samefile(named, REAL)
+    recorded = 'tenant.0.app={kind="recorded", file="recordings/testpmd-macswap.rec"}'
+    cli("run", "own.toml", "--set", recorded, check=0)
+    # A file of one's own comes first.
+    (cli.cwd / "captures").mkdir()
+    shutil.copy(REAL, cli.cwd / "captures")
+    named = json.loads(cli("run", "own.toml", "--json", check=0).stdout)["spec"]["traffic"]["pcap"]["file"]
+    assert os.path.samefile(named, cli.cwd / "captures/memcached-udp.pcap")
 
 
 def test_a_saved_result_replays_its_own_capture_from_any_directory(tmp_path, monkeypatch):

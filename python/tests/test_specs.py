@@ -490,7 +490,7 @@ def test_a_wrong_key_reads_the_same_in_a_file_and_in_python(tiny, tiny_file, cli
     in_file = cli("run", tiny_file).stderr
     assert str(raised.value).partition(": ")[2] in in_file
     with pytest.raises(hn.SpecError) as engine:
-        hn._core.resolve(tiny_file.read_text(), str(tiny_file), [str(p) for p in hn.paths.platform_dirs(tiny_file)])
+        hn._core.resolve(tiny_file.read_text(), str(tiny_file), [str(p) for p in hn.paths.search_dirs(tiny_file)])
     assert str(engine.value).partition(": ")[2] == str(raised.value).partition(": ")[2]
 
 
