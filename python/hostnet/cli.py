@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+import typer.core
 
 from . import complete
 from .errors import HostnetError, no_text, printable
@@ -23,7 +25,20 @@ if TYPE_CHECKING:
     from .results import Result
     from .specs import Scenario
 
+#: Columns of a terminal from which on help in boxes cuts no name. Help without boxes wraps on narrower ones.
+BOXED = 72
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, which help without boxes lists with their whole sentences."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, c.get_short_help_str(limit=200)) for name, c in self.commands.items()])
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -984,6 +999,8 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         with suppress(AttributeError, ValueError):  # a stream that the caller has installed
             getattr(sys, name).reconfigure(errors="replace")  # a character that the encoding lacks is no reason to end
+    if shutil.get_terminal_size().columns < BOXED:
+        app.rich_markup_mode = None
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()

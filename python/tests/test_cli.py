@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 from commandline import COMMAND
+from typer.main import get_command
+
+from hostnet.cli import BOXED, app
 
 
 def one_sentence(done, code=2):
@@ -287,6 +290,19 @@ def test_an_unwritable_output_is_refused(cli, tiny_file):
 def test_help_is_quick():
     best = min(_processor_time() for _ in range(3))
     assert best < 0.8  # about 0.3 s; of the processor, since what else a machine does takes no more of that
+
+
+@pytest.mark.parametrize("width", [40, BOXED])
+def test_help_cuts_nothing_on_a_narrow_terminal(cli, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    commands = get_command(app).commands
+    assert len(commands) > 10
+    for path in ([], *([name] for name in commands)):
+        said = cli(*path, "--help", check=0).stdout
+        assert "…" not in said and "..." not in said.partition("Commands")[2], path
+        command = commands[path[0]] if path else get_command(app)
+        names = [name for p in command.params if p.param_type_name == "option" for name in p.opts]
+        assert [name for name in names if name not in said] == [], path
 
 
 def test_version_is_the_one_in_results(cli, tiny_file, tmp_path):
