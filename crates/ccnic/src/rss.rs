@@ -45,7 +45,7 @@ impl Rss {
         }
     }
 
-    /// The same key and fields, with a table of queue pairs that are served.
+    /// A copy with this key and these fields, and a table of the queue pairs that are served.
     pub(crate) fn within(&self, served: u32) -> Rss {
         // At most 64 queue pairs are served.
         let table = if self.given { self.table.map(|q| q % served as u8) } else { self.table };

@@ -34,7 +34,7 @@ pub struct HostQueue {
     sweep_at: usize,
     doors: Arc<Doors>,
     rings: Rings,
-    /// What the NIC said it had dropped when the queue was opened or the port was reset.
+    /// Drops that the NIC had reported when the queue was opened or the port was reset.
     drops_before: u64,
     /// Handles of a burst, on their way between a vector and the rings.
     scratch: Vec<RawBuf>,
