@@ -931,7 +931,8 @@ class LlcSpec(Section):
     accepted the write; 0 when absent."""
     write_buffer: int
     """Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it
-    stops admitting requests, the second stage of backpressure. No effect if `mshrs` is set."""
+    stops admitting requests, the second stage of backpressure. If `mshrs` is set, it limits nothing but write-
+    backs, and those only with `writebacks = 'admitted'`."""
     write_order: Literal['arrival'] | Literal['round_robin']
     """Order in which writes that wait at the home agent enter a channel's write queue."""
 
@@ -1346,9 +1347,9 @@ class PrefetchQuirks(Section):
     network: bool
     """Whether the prefetcher also follows accesses to a NIC's receive buffers."""
     next_page: bool
-    """Whether a stream that reaches the end of its page of 4 KiB goes on in the next page of memory ('next-page
-    prefetcher', Intel SDM volume 4, MSR 1A4H). Otherwise each page begins a stream of its own. Excludes `pattern =
-    'stride'` and `waiting`."""
+    """Whether a stream that reaches the end of its page of 4 KiB goes on in the page with the next virtual
+    addresses ('next-page prefetcher', Intel SDM volume 4, MSR 1A4H). Otherwise each page begins a stream of its
+    own. Excludes `pattern = 'stride'` and `waiting`."""
     ownership: bool
     """Whether prefetches that a request for ownership causes ask for ownership as well (Intel's event `PF_L2_RFO`);
     otherwise all prefetches are reads. Excludes `waiting`."""

@@ -621,7 +621,9 @@ def _precisely(scenario: Scenario, study: Study) -> Scenario:
     if not study.precision or run.get("load") == "none" or course or bursts or counts:
         return scenario
     summed = _SUM in study.metrics
-    means = [m for m in study.metrics if m in info and info[m]["statistic"] == "mean" and info[m]["group"] != "constants"]
+    means = [
+        m for m in study.metrics if m in info and info[m]["statistic"] == "mean" and info[m]["group"] != "constants"
+    ]
     shown = [m for m in means if m == _SUM or not (summed and m.startswith(_CLASSES))]
     scenario.set("run.precision", study.precision)
     return scenario.set("run.precision_of", [*shown, *study.made_of])
