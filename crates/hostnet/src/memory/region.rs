@@ -434,10 +434,10 @@ impl Pages {
     fn neighbouring_page(&self, first: LineAddr, step: i64) -> Option<LineAddr> {
         let unit = 1u64 << self.shift;
         let place = first.0 - self.base.0;
-        let line = self.page_at(place >> self.shift) << self.shift | place % unit;
+        let line = (self.page_at(place >> self.shift) << self.shift) + place % unit;
         let next = line.checked_add_signed(step * PAGE_LINES.cast_signed())?;
         let inside = unit >= PAGE_LINES && next < self.pages << self.shift;
-        inside.then(|| self.base + (self.place(next >> self.shift) << self.shift | next % unit))
+        inside.then(|| self.base + ((self.place(next >> self.shift) << self.shift) + next % unit))
     }
 
     /// Place in memory of line number `line` of the buffer.
