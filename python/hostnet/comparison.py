@@ -206,6 +206,8 @@ def _sample(metric: str, group: Sequence[Result]) -> Sample | None:
     values = [v for r in group if (v := r[metric]) is not None]
     first, *others = group
     known = None if others else first.interval(metric)
+    if not others and known is None and len(first.seeds) > 1 and first[metric] == 0:
+        known = (0.0, 0.0)  # as of the runs by themselves, none of which differs
     freedom = len(first.seeds) - 1 if len(first.seeds) > 1 else _BATCHES
     return Sample(tuple(values), known, freedom, unit(metric)) if values else None
 
