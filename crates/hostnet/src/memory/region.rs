@@ -321,26 +321,19 @@ const TOP: u64 = 5;
 
 /// Permutes the numbers below `n` by four Feistel rounds, repeated while the result is out of range.
 fn permute(x: u64, n: u64, key: u64) -> u64 {
-    if n <= 1 {
-        return 0;
-    }
-    let half = (u64::BITS - (n - 1).leading_zeros()).div_ceil(2);
-    let mask = (1u64 << half) - 1;
-    let mut x = x;
-    loop {
-        let (mut l, mut r) = (x >> half, x & mask);
-        for round in 0..4 {
-            (l, r) = (r, l ^ (mix(r ^ key.rotate_left(round * 16)) & mask));
-        }
-        x = l << half | r;
-        if x < n {
-            return x;
-        }
-    }
+    let round = |(l, r): (u64, u64), i: u32, mask: u64| (r, l ^ (mix(r ^ key.rotate_left(16 * i)) & mask));
+    repeat_into(x, n, |halves, mask| (0..4).fold(halves, |h, i| round(h, i, mask)))
 }
 
 /// The number that [`permute`] maps to `x`.
 fn unpermute(x: u64, n: u64, key: u64) -> u64 {
+    let round = |(l, r): (u64, u64), i: u32, mask: u64| (r ^ (mix(l ^ key.rotate_left(16 * i)) & mask), l);
+    repeat_into(x, n, |halves, mask| (0..4).rev().fold(halves, |h, i| round(h, i, mask)))
+}
+
+/// Applies `rounds` to the two halves of `x`, which `mask` covers, until the number that they make is below `n`.
+#[inline]
+fn repeat_into(x: u64, n: u64, rounds: impl Fn((u64, u64), u64) -> (u64, u64)) -> u64 {
     if n <= 1 {
         return 0;
     }
@@ -348,10 +341,7 @@ fn unpermute(x: u64, n: u64, key: u64) -> u64 {
     let mask = (1u64 << half) - 1;
     let mut x = x;
     loop {
-        let (mut l, mut r) = (x >> half, x & mask);
-        for round in (0..4).rev() {
-            (l, r) = (r ^ (mix(l ^ key.rotate_left(round * 16)) & mask), l);
-        }
+        let (l, r) = rounds((x >> half, x & mask), mask);
         x = l << half | r;
         if x < n {
             return x;
