@@ -80,7 +80,7 @@ pub fn asked<M: Mem>(mem: &M) -> u64 {
     mem.get_acquire(W_EPOCH_ASK)
 }
 
-/// NIC: takes queue `queue`, closed for now; false if the host has meanwhile turned to another NIC.
+/// NIC: attaches itself to queue `queue`, which stays closed until [`open`]; false if the host has turned to another NIC since its offer.
 pub fn attach<M: Mem>(mem: &M, queue: usize, term: u32) -> bool {
     mem.swap_if(w_ack(queue), word(term, NONE), word(term, CLOSED))
 }

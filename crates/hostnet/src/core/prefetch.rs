@@ -221,6 +221,7 @@ impl Iterator for LinesAhead {
         }
         self.left -= 1;
         let line = self.next;
+        // Behind the last line there may be none, below the beginning of memory.
         if self.left > 0 {
             self.next = line.offset_by(self.step);
         }
